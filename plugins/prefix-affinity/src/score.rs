@@ -1,0 +1,133 @@
+//! From columns to scores.
+
+use sluicegate_sdk::config::Settings as _;
+use sluicegate_sdk::{Column, Columns, EndpointsView, Error, Manifest, Policy, Profile, RequestView, Scorer};
+
+use crate::Config;
+use crate::cold;
+use crate::ttft::{self, Reported};
+
+/// The policy.
+pub struct PrefixAffinity {
+    config: Config,
+    cached: Column,
+    cached_cpu: Column,
+    rendezvous: Column,
+    session: Column,
+    prefill_tokens: Column,
+    requests: Column,
+    decode_tokens: Column,
+    rate: Column,
+    waiting: Column,
+    running: Column,
+    kv_usage: Column,
+    age: Column,
+}
+
+impl Policy for PrefixAffinity {
+    fn manifest() -> Manifest {
+        Manifest::new(
+            "prefix-affinity",
+            env!("CARGO_PKG_VERSION"),
+            "scores endpoints by the time to first token that each would give",
+        )
+        .with_schema(Config::schema())
+    }
+
+    fn configure(json: &str, columns: &mut Columns) -> Result<Self, Error> {
+        let mut column = |name: &str| columns.resolve(name).map(|column| column.or(0.0));
+        Ok(Self {
+            config: Config::parse(json)?,
+            cached: column("prefix.tokens")?,
+            cached_cpu: column("prefix.cpu_tokens")?,
+            rendezvous: column("prefix.rendezvous")?,
+            session: column("session.affinity")?,
+            prefill_tokens: column("load.prefill_tokens")?,
+            requests: column("load.requests")?,
+            decode_tokens: column("load.decode_tokens")?,
+            rate: column("rate.prefill_tokens_per_s")?,
+            waiting: column("engine.waiting")?,
+            running: column("engine.running")?,
+            kv_usage: column("engine.kv_usage")?,
+            age: column("engine.metrics_age_ms")?,
+        })
+    }
+}
+
+impl Scorer for PrefixAffinity {
+    fn score(&self, request: &dyn RequestView, endpoints: &dyn EndpointsView) -> Vec<f32> {
+        let cached = self.cached(endpoints);
+        let mut ttft = self.ttft(request, endpoints, &cached);
+        let session = self.credit_session(request, endpoints, &mut ttft);
+        let least = ttft.iter().copied().fold(f32::MAX, f32::min);
+        let tolerance = cold::tolerance(least, &self.config);
+        let limit = least + tolerance;
+        let home = cold::is_cold(&ttft, limit, &cached, &self.config)
+            .then(|| cold::home(&ttft, limit, &endpoints.column(self.rendezvous), session))
+            .flatten();
+        let scale = self.config.scale_ms;
+        let Some(home) = home else {
+            return ttft.iter().map(|ttft| falling(ttft - least, scale)).collect();
+        };
+        // All others stand back by the tolerance, which keeps their order and puts home before them.
+        let mut scores: Vec<f32> = ttft.iter().map(|ttft| falling(ttft - least + tolerance, scale)).collect();
+        for (position, behind) in [(Some(home.first), 0.0), (home.second, tolerance / 2.0)] {
+            if let Some(score) = position.and_then(|position| scores.get_mut(position)) {
+                *score = score.max(falling(behind, scale));
+            }
+        }
+        scores
+    }
+}
+
+impl PrefixAffinity {
+    fn cached(&self, endpoints: &dyn EndpointsView) -> Vec<f32> {
+        let mut cached = endpoints.column(self.cached);
+        if self.config.cpu_credit < 1.0 && cached.iter().any(|cached| *cached > 0.0) {
+            ttft::credit_tiers(&mut cached, &endpoints.column(self.cached_cpu), &self.config);
+        }
+        cached
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "prompts are far shorter than 2^24 tokens")]
+    fn ttft(&self, request: &dyn RequestView, endpoints: &dyn EndpointsView, cached: &[f32]) -> Vec<f32> {
+        let ms_per_token = ttft::ms_per_token(&endpoints.column(self.rate), &self.config);
+        let ahead = endpoints.column(self.prefill_tokens);
+        let mut ttft = ttft::prefill(request.prompt_tokens() as f32, cached, &ahead, &ms_per_token);
+        let mut requests = endpoints.column(self.requests);
+        let reported = Reported {
+            waiting: endpoints.column(self.waiting),
+            running: endpoints.column(self.running),
+            kv_usage: endpoints.column(self.kv_usage),
+            age_ms: endpoints.column(self.age),
+        };
+        ttft::add_reported(&mut ttft, &mut requests, &reported, &ms_per_token, &self.config);
+        if endpoints.profile() != Profile::Prefill {
+            ttft::add_decode(&mut ttft, &requests, &endpoints.column(self.decode_tokens), &self.config);
+        }
+        ttft
+    }
+
+    /// Gives the endpoint that knows the session its credit, and says which it is.
+    fn credit_session(
+        &self,
+        request: &dyn RequestView,
+        endpoints: &dyn EndpointsView,
+        ttft: &mut [f32],
+    ) -> Option<usize> {
+        if self.config.session_ms <= 0.0 || request.turn() == 0 {
+            return None;
+        }
+        let session = endpoints.column(self.session).iter().position(|served| *served > 0.0)?;
+        *ttft.get_mut(session)? -= self.config.session_ms;
+        Some(session)
+    }
+}
+
+/// 1 at no difference, one half at `scale`, never 0: who comes last still comes in order.
+fn falling(difference: f32, scale: f32) -> f32 {
+    scale / (scale + difference.max(0.0))
+}
+
+#[cfg(test)]
+mod tests;
