@@ -1,0 +1,69 @@
+//! The command line.
+
+use crate::{demo, engine, load};
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// Simulated LLM engines, a load generator and a demonstration for Sluicegate.
+#[derive(Debug, Parser)]
+#[command(name = "sluicegate-sim", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Engine(engine::Args),
+    Load(load::Args),
+    Demo(demo::Args),
+}
+
+/// Runs the command that the process was started with.
+///
+/// Exit codes: 0 good, 1 something failed, 2 wrong usage.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    // One thread is enough, and leaves the machine to what is measured.
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&error),
+    };
+    let code = match cli.command {
+        Command::Engine(args) => match runtime.block_on(engine::run(args)) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => failed(&error),
+        },
+        Command::Load(args) => runtime.block_on(send_load(&args)),
+        Command::Demo(args) => match runtime.block_on(demo::run(&args)) {
+            Ok(outcome) => {
+                println!("{outcome}");
+                if outcome.sluicegate.failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+            }
+            Err(error) => failed(&error),
+        },
+    };
+    // Whatever still reads standard input is not waited for.
+    runtime.shutdown_background();
+    code
+}
+
+async fn send_load(args: &load::Args) -> ExitCode {
+    let report = match load::run(args, &Arc::default()).await {
+        Ok(report) => report,
+        Err(error) => return failed(&error),
+    };
+    if args.json {
+        println!("{}", serde_json::json!(report));
+    } else {
+        print!("{report}");
+    }
+    if report.failed > 0 && !args.allow_failures { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn failed(error: &dyn std::error::Error) -> ExitCode {
+    eprintln!("error: {error}");
+    ExitCode::FAILURE
+}

@@ -1,0 +1,18 @@
+//! A simulated vLLM server: the HTTP shell around [`crate::scheduler`].
+
+mod api;
+mod args;
+mod body;
+mod control;
+mod error;
+mod faults;
+mod inference;
+mod kv;
+mod metrics;
+mod node;
+mod records;
+mod server;
+
+pub use args::{Args, Role};
+pub use error::EngineError;
+pub use server::run;

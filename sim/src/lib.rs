@@ -1,0 +1,20 @@
+//! Simulated LLM engines, a load generator, and a demonstration that ties both to the router.
+//!
+//! | module | does |
+//! |---|---|
+//! | [`text`] | pure: prompts to tokens, block hashes, deterministic answers |
+//! | [`scheduler`] | pure: continuous batching over a paged prefix cache, in injected time |
+//! | [`engine`] | the HTTP shell around the scheduler: vLLM's API, metrics, P/D hand-over, faults |
+//! | [`load`] | open and closed loop traffic with shared prefixes and sessions, and its report |
+//! | [`demo`] | engines, router and load together: round-robin against Sluicegate, with a live swap |
+//! | [`cli`] | the command line |
+
+pub mod cli;
+pub mod demo;
+pub mod engine;
+pub mod load;
+pub mod rng;
+pub mod scheduler;
+pub mod signals;
+pub mod text;
+pub mod web;

@@ -1,0 +1,18 @@
+//! Traffic as LLM clients make it, and what came of it.
+
+mod args;
+mod exchange;
+mod progress;
+mod report;
+mod runner;
+mod sample;
+mod sse;
+mod workload;
+
+pub use args::{Api, Args};
+pub use progress::Progress;
+pub use report::{Quantiles, Report};
+pub use runner::{LoadError, run};
+pub use sample::{Sample, Trouble};
+pub use sse::{StreamReader, StreamSummary};
+pub use workload::{Conversation, Workload};

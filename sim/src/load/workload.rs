@@ -1,0 +1,209 @@
+//! What is asked, as a pure function of the seed.
+
+use super::args::{Api, Args};
+use crate::rng::{Rng, mix};
+use crate::text::BYTES_PER_TOKEN;
+use std::collections::VecDeque;
+
+/// Letters of generated words.
+const LETTERS: &[u8; 20] = b"abcdefghilmnoprstuvy";
+
+/// A conversation, or a single question, on its way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conversation {
+    /// Counts from 0.
+    pub id: u64,
+    /// Turns taken, the coming one included.
+    pub turn: u32,
+    /// Its messages as JSON, separated by commas; for the completions API the prompt as plain text.
+    said: String,
+}
+
+/// Gives out what to ask next.
+#[derive(Debug)]
+pub struct Workload {
+    api: Api,
+    seed: u64,
+    prefixes: Vec<String>,
+    question_tokens: usize,
+    sessions: u64,
+    turns: u32,
+    ready: VecDeque<Conversation>,
+    begun: u64,
+    rng: Rng,
+}
+
+impl Workload {
+    /// The workload that `args` describes.
+    #[must_use]
+    pub fn new(args: &Args) -> Self {
+        let prefixes = (0..args.groups.max(1))
+            .map(|group| text(mix(args.seed ^ mix(group.wrapping_add(1))), args.prefix_tokens))
+            .collect();
+        let mut workload = Self {
+            api: args.api,
+            seed: args.seed,
+            prefixes,
+            question_tokens: args.question_tokens,
+            sessions: args.sessions,
+            turns: args.turns.max(1),
+            ready: VecDeque::new(),
+            begun: 0,
+            rng: Rng::new(mix(args.seed)),
+        };
+        for _ in 0..args.sessions {
+            let fresh = workload.begin();
+            workload.ready.push_back(fresh);
+        }
+        workload
+    }
+
+    /// Whether turns depend on answers.
+    #[must_use]
+    pub const fn has_sessions(&self) -> bool {
+        self.sessions > 0
+    }
+
+    /// The next to send; `None` while every conversation waits for an answer.
+    pub fn take(&mut self) -> Option<Conversation> {
+        if self.has_sessions() { self.ready.pop_front() } else { Some(self.begin()) }
+    }
+
+    /// Continues a conversation after its answer, or begins another in its place when it is over or has failed.
+    pub fn give_back(&mut self, mut conversation: Conversation, answer: Option<&str>) {
+        if !self.has_sessions() {
+            return;
+        }
+        let next = match answer {
+            Some(answer) if conversation.turn < self.turns => {
+                conversation.turn += 1;
+                self.say(&mut conversation.said, "assistant", answer);
+                let question = self.question(conversation.id, conversation.turn);
+                self.say(&mut conversation.said, "user", &question);
+                conversation
+            }
+            _ => self.begin(),
+        };
+        self.ready.push_back(next);
+    }
+
+    fn begin(&mut self) -> Conversation {
+        let id = self.begun;
+        self.begun += 1;
+        // Sessions take the groups in turn, single questions at random.
+        let count = self.prefixes.len().max(1) as u64;
+        let group = if self.has_sessions() { id % count } else { self.rng.below(count) };
+        let prefix = self.prefixes.get(group as usize).cloned().unwrap_or_default();
+        let mut said = String::new();
+        if !prefix.is_empty() {
+            self.say(&mut said, "system", &prefix);
+        }
+        let question = self.question(id, 1);
+        self.say(&mut said, "user", &question);
+        Conversation { id, turn: 1, said }
+    }
+
+    fn question(&self, id: u64, turn: u32) -> String {
+        text(mix(self.seed ^ mix(id) ^ (u64::from(turn) << 48) ^ 0xa5), self.question_tokens)
+    }
+
+    fn say(&self, said: &mut String, role: &str, content: &str) {
+        match self.api {
+            Api::Completions => said.push_str(content),
+            Api::Chat => {
+                if !said.is_empty() {
+                    said.push(',');
+                }
+                // Text that any server may have sent is escaped.
+                let content = serde_json::Value::from(content);
+                said.push_str(&format!("{{\"role\":\"{role}\",\"content\":{content}}}"));
+            }
+        }
+    }
+}
+
+impl Conversation {
+    /// The body of its next request.
+    #[must_use]
+    pub fn body(&self, args: &Args, model: &str) -> String {
+        let model = serde_json::Value::from(model);
+        let stream =
+            if args.stream { ",\"stream\":true,\"stream_options\":{\"include_usage\":true}" } else { "" };
+        let rest = format!("\"max_tokens\":{}{stream}}}", args.output_tokens);
+        match args.api {
+            Api::Chat => format!("{{\"model\":{model},\"messages\":[{}],{rest}", self.said),
+            Api::Completions => {
+                let prompt = serde_json::Value::from(self.said.as_str());
+                format!("{{\"model\":{model},\"prompt\":{prompt},{rest}")
+            }
+        }
+    }
+}
+
+/// Words of the given length in tokens.
+fn text(seed: u64, tokens: usize) -> String {
+    let mut rng = Rng::new(seed);
+    let mut out = String::with_capacity(tokens * BYTES_PER_TOKEN);
+    let mut bits = 0;
+    let mut left = 2 + rng.below(8);
+    for at in 0..tokens * BYTES_PER_TOKEN {
+        if at % 8 == 0 {
+            bits = rng.next_u64();
+        }
+        if left == 0 {
+            out.push(' ');
+            left = 2 + (bits & 7);
+        } else {
+            out.push(char::from(
+                LETTERS.get((bits & 0xff) as usize % LETTERS.len()).copied().unwrap_or(b'a'),
+            ));
+            left -= 1;
+        }
+        bits >>= 8;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn args(line: &str) -> Args {
+        Line::parse_from(["load", "--url", "http://x"].into_iter().chain(line.split_whitespace())).args
+    }
+
+    #[test]
+    fn the_same_seed_asks_the_same() {
+        let args = args("--groups 2 --prefix-tokens 8 --question-tokens 4");
+        let bodies = || {
+            let mut workload = Workload::new(&args);
+            (0..10).map(|_| workload.take().unwrap().body(&args, "m")).collect::<Vec<_>>()
+        };
+        assert_eq!(bodies(), bodies());
+        let first: serde_json::Value = serde_json::from_str(&bodies()[0]).unwrap();
+        assert_eq!(first["messages"][0]["content"].as_str().unwrap().len(), 32);
+        assert_eq!(first["stream_options"]["include_usage"], true);
+    }
+
+    #[test]
+    fn a_turn_carries_all_before_it() {
+        let args = args("--sessions 1 --turns 2 --prefix-tokens 4 --question-tokens 4");
+        let mut workload = Workload::new(&args);
+        let first = workload.take().unwrap();
+        assert!(workload.take().is_none());
+        workload.give_back(first.clone(), Some("the \"answer\""));
+        let second = workload.take().unwrap();
+        assert!(second.said.starts_with(&first.said));
+        let body: serde_json::Value = serde_json::from_str(&second.body(&args, "m")).unwrap();
+        assert_eq!(body["messages"][2]["content"], "the \"answer\"");
+        workload.give_back(second, Some("x"));
+        assert_eq!(workload.take().unwrap().turn, 1);
+    }
+}
