@@ -1,0 +1,165 @@
+//! `GET /metrics`
+
+use http::StatusCode;
+
+use super::answer::{Answer, typed};
+use super::plugins::{aside_until, failures};
+use super::router::Call;
+use super::{Admin, AdminPool};
+use crate::clock::{Nanos, SECOND};
+use crate::plugin::{PluginStatus, SeriesValue};
+use crate::policy::timing::BOUNDS;
+use crate::pool::{Endpoint, Status};
+use crate::telemetry::{Format, Page};
+
+/// What was counted and how things stand.
+pub(super) fn metrics(admin: &Admin, call: &Call) -> Answer {
+    let format = Format::accepted(&call.accept);
+    typed(StatusCode::OK, format.content_type(), admin.metrics.encode(format, |page| state(admin, page)))
+}
+
+fn state(admin: &Admin, page: &mut Page) {
+    let now = admin.clock.now();
+    page.gauge("build_info", "The running version").set(&[("version", env!("CARGO_PKG_VERSION"))], 1.0);
+    let generation = admin.catalog.current().generation;
+    page.gauge("policy_set_generation", "Swaps of the policy set since the start")
+        .set(&[], generation as f64);
+    for pool in &admin.lanes {
+        queue(page, pool);
+        for endpoint in pool.lane.pool.endpoints().iter() {
+            self::endpoint(page, &pool.lane.pool.name, endpoint, now);
+        }
+    }
+    let plugins = admin.catalog.status();
+    for status in &plugins {
+        plugin(page, status, now);
+    }
+    // After all the host's own, so that a plugin's name gives way to them.
+    for status in &plugins {
+        plugins_own(page, status);
+    }
+}
+
+fn queue(page: &mut Page, AdminPool { lane, gate }: &AdminPool) {
+    let pool = ("pool", &*lane.pool.name);
+    let status = gate.status();
+    let mut waiting = page.gauge("queue_requests", "Requests that wait, by band");
+    waiting.set(&[pool, ("band", "0")], 0.0);
+    for (band, requests) in status.waiting {
+        waiting.set(&[pool, ("band", &band.to_string())], requests as f64);
+    }
+    page.gauge("queue_bytes", "Bytes of the bodies that wait").set(&[pool], status.bytes as f64);
+    page.gauge("saturation", "How full the pool is, as flow control said last")
+        .set(&[pool], status.saturation.into());
+    page.gauge("running_requests", "Requests that left the queue and are not done")
+        .set(&[pool], status.running as f64);
+    let index = &lane.index;
+    page.gauge("prefix_index_bytes", "Memory of the prefix index").set(&[pool], index.bytes() as f64);
+    page.gauge("prefix_index_blocks", "Blocks in the prefix index").set(&[pool], index.blocks() as f64);
+    page.counter("prefix_index_evictions", "Blocks that the prefix index forgot")
+        .add(&[pool], index.evictions());
+}
+
+fn endpoint(page: &mut Page, pool: &str, endpoint: &Endpoint, now: Nanos) {
+    let labels = [("pool", pool), ("endpoint", &*endpoint.name)];
+    let up = f64::from(u8::from(endpoint.health.status() == Status::Up));
+    let draining = f64::from(u8::from(endpoint.draining()));
+    let (load, engine, latency) = (&endpoint.load, &endpoint.engine, &endpoint.latency);
+    for (name, help, value) in [
+        ("endpoint_up", "Whether the endpoint answers", up),
+        ("endpoint_draining", "Whether it takes nothing new", draining),
+        ("endpoint_requests", "Requests of ours that run there", load.requests() as f64),
+        (
+            "endpoint_prefill_tokens",
+            "Uncached prompt tokens sent and not yet answered",
+            load.prefill_tokens() as f64,
+        ),
+        ("endpoint_decode_tokens", "Tokens in the contexts that decode there", load.decode_tokens() as f64),
+        ("endpoint_engine_waiting", "Requests that wait inside the engine", engine.waiting().into()),
+        ("endpoint_engine_running", "Requests that run inside the engine", engine.running().into()),
+        ("endpoint_engine_kv_usage", "Share of the KV cache in use", engine.kv_usage().into()),
+        (
+            "endpoint_engine_metrics_age_seconds",
+            "Age of what the engine reported",
+            f64::from(engine.age_ms(now)) / 1e3,
+        ),
+        (
+            "endpoint_success_ratio",
+            "Moving share of requests that succeeded",
+            endpoint.health.success_ratio().into(),
+        ),
+        (
+            "endpoint_ttft_seconds",
+            "Moving average of the time to first token",
+            f64::from(latency.ttft_ms()) / 1e3,
+        ),
+        (
+            "endpoint_tpot_seconds",
+            "Moving average of the time per output token",
+            f64::from(latency.tpot_ms()) / 1e3,
+        ),
+    ] {
+        page.gauge(name, help).set(&labels, value);
+    }
+}
+
+fn plugin(page: &mut Page, status: &PluginStatus, now: Nanos) {
+    let name = ("plugin", &*status.name);
+    let mut failed = page.counter("plugin_failures", "Calls without a usable answer, by reason");
+    for (reason, count) in failures(status) {
+        failed.add(&[name, ("reason", reason)], count);
+    }
+    let mut loads = page.counter("plugin_loads", "Versions taken into service, and files refused");
+    loads.add(&[name, ("outcome", "loaded")], status.loads);
+    loads.add(&[name, ("outcome", "refused")], status.refusals.values().sum());
+    let mut refusals = page.counter("plugin_refusals", "Files refused, by reason");
+    for (reason, count) in &status.refusals {
+        refusals.add(&[name, ("reason", reason)], *count);
+    }
+    let aside = f64::from(u8::from(aside_until(status, now).is_some()));
+    page.gauge("plugin_set_aside", "Whether it is not asked because its calls failed").set(&[name], aside);
+    for (plugin, _) in &status.serving {
+        let source = format!("{:?}", plugin.source).to_lowercase();
+        let about = [name, ("digest", &plugin.digest), ("version", &plugin.version), ("source", &source)];
+        page.gauge("plugin_info", "The version in force").set(&about, 1.0);
+        page.counter("plugin_calls", "Calls that were answered, well or not")
+            .add(&[name], plugin.health.calls());
+        page.counter("plugin_clamped", "Scores outside 0..=1").add(&[name], plugin.health.clamped_scores());
+        for (stage, times) in plugin.times.stages() {
+            let seconds = |nanos: Nanos| nanos as f64 / SECOND as f64;
+            let buckets: Vec<_> =
+                BOUNDS.iter().zip(times.buckets).map(|(bound, count)| (seconds(*bound), count)).collect();
+            page.histogram("plugin_call_seconds", "Time of calls, by stage").spread(
+                &[name, ("stage", stage.as_str())],
+                seconds(times.sum),
+                times.buckets.iter().sum(),
+                &buckets,
+            );
+        }
+    }
+}
+
+/// The series that the plugin itself keeps.
+fn plugins_own(page: &mut Page, status: &PluginStatus) {
+    const HELP: &str = "Kept by a plugin itself";
+    let (series, dropped) = &status.series;
+    for one in series {
+        let family = format!("plugin_{}", one.name);
+        let own = one.labels.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        let labels: Vec<_> = [("plugin", &*status.name)].into_iter().chain(own).collect();
+        match one.value {
+            SeriesValue::Counter(count) => {
+                page.counter(&family, HELP).add(&labels, count);
+            }
+            SeriesValue::Gauge(level) => {
+                page.gauge(&family, HELP).set(&labels, level);
+            }
+            SeriesValue::Summary(count, sum) => {
+                page.histogram(&family, HELP).spread(&labels, sum, count, &[]);
+            }
+        }
+    }
+    let labels = [("plugin", &*status.name)];
+    page.counter("plugin_series_dropped", "Updates of a plugin's own series over their bound")
+        .add(&labels, *dropped);
+}

@@ -1,0 +1,125 @@
+//! Which path is answered by which function.
+
+use http::request::Parts;
+use http::{Method, StatusCode};
+
+use super::answer::{Answer, error, wrong_method};
+use super::{Admin, config, decisions, endpoints, guard, health, metrics, page, plugins};
+
+/// A request, as far as handlers look at it.
+pub(super) struct Call {
+    /// What stands in the place of the `*` of its route, decoded.
+    pub(super) name: String,
+    /// The query, not decoded.
+    pub(super) query: String,
+    /// The `accept` header.
+    pub(super) accept: String,
+}
+
+type Handler = fn(&Admin, &Call) -> Answer;
+
+enum Route {
+    Read(&'static str, Handler),
+    Write(&'static str, Handler),
+}
+
+/// A `*` stands for one segment.
+const ROUTES: &[Route] = &[
+    Route::Read("/", page::page),
+    Route::Read("/healthz", health::healthz),
+    Route::Read("/readyz", health::readyz),
+    Route::Read("/metrics", metrics::metrics),
+    Route::Read("/plugins", plugins::plugins),
+    Route::Read("/endpoints", endpoints::endpoints),
+    Route::Write("/endpoints/*/drain", endpoints::drain),
+    Route::Write("/endpoints/*/undrain", endpoints::undrain),
+    Route::Read("/decisions", decisions::decisions),
+    Route::Read("/decisions/*", decisions::decision),
+    Route::Read("/config", config::config),
+];
+
+/// Answers one request.
+pub(super) fn answer(admin: &Admin, head: &Parts) -> Answer {
+    let found = ROUTES.iter().find_map(|route| {
+        let (Route::Read(pattern, _) | Route::Write(pattern, _)) = route;
+        Some((route, matched(pattern, head.uri.path())?))
+    });
+    let Some((route, name)) = found else {
+        return error(StatusCode::NOT_FOUND, "nothing is here; `/` shows what there is");
+    };
+    let header = |name| head.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let call = Call {
+        name,
+        query: head.uri.query().unwrap_or_default().into(),
+        accept: header(http::header::ACCEPT).into(),
+    };
+    match route {
+        Route::Read(_, handler) if matches!(head.method, Method::GET | Method::HEAD) => handler(admin, &call),
+        Route::Read(..) => wrong_method("GET, HEAD"),
+        Route::Write(_, handler) if head.method == Method::POST => match guard::may_write(&head.headers) {
+            Ok(()) => handler(admin, &call),
+            Err(why) => error(StatusCode::FORBIDDEN, why),
+        },
+        Route::Write(..) => wrong_method("POST"),
+    }
+}
+
+/// What stands in the place of the pattern's `*` (empty without one), when the path is of this pattern.
+fn matched(pattern: &str, path: &str) -> Option<String> {
+    let path = if path.len() > 1 { path.strip_suffix('/').unwrap_or(path) } else { path };
+    let mut name = String::new();
+    let mut segments = path.split('/');
+    for expected in pattern.split('/') {
+        let segment = segments.next()?;
+        match expected {
+            "*" if segment.is_empty() => return None,
+            "*" => name = decoded(segment),
+            _ if expected != segment => return None,
+            _ => {}
+        }
+    }
+    segments.next().is_none().then_some(name)
+}
+
+/// Takes `%XX` for the byte that it stands for.
+fn decoded(segment: &str) -> String {
+    let mut bytes = Vec::with_capacity(segment.len());
+    let mut rest = segment;
+    while let Some((before, after)) = rest.split_once('%') {
+        bytes.extend(before.bytes());
+        let byte = after.get(..2).and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        bytes.push(byte.unwrap_or(b'%'));
+        rest = byte.and_then(|_| after.get(2..)).unwrap_or(after);
+    }
+    bytes.extend(rest.bytes());
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_match_patterns() {
+        for (pattern, path, name) in [
+            ("/", "/", Some("")),
+            ("/plugins", "/plugins/", Some("")),
+            ("/plugins", "/plugins/x", None),
+            ("/decisions/*", "/decisions/a%2Fb", Some("a/b")),
+            ("/decisions/*", "/decisions/", None),
+            ("/endpoints/*/drain", "/endpoints/%5b::1%5D:80/drain", Some("[::1]:80")),
+            ("/endpoints/*/drain", "/endpoints/a:1/undrain", None),
+            ("/endpoints/*/drain", "/endpoints/a/b/drain", None),
+        ] {
+            assert_eq!(matched(pattern, path).as_deref(), name, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrongly_escaped_is_left() {
+        assert_eq!(decoded("%"), "%");
+        assert_eq!(decoded("a%zz%4"), "a%zz%4");
+        assert_eq!(decoded("%41%é"), "A%é");
+        assert_eq!(decoded("%ff"), "\u{fffd}");
+    }
+}

@@ -1,0 +1,130 @@
+//! From a configuration to the parts of the process.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::AppError;
+use crate::admin::{Admin, AdminPool};
+use crate::clock::{Clock, Nanos, RealClock};
+use crate::config::{self, Config, PoolConfig};
+use crate::flow;
+use crate::plugin::{Catalog, Controller, Runtime, watch};
+use crate::policy::Registry;
+use crate::pool::{EndpointSpec, Pool, PoolSpec};
+use crate::prefix::{Index, Sessions};
+use crate::proxy::{Proxy, RetryBudget, Service, Upstream};
+use crate::route::Lane;
+use crate::telemetry::{DECISIONS, Decisions, Metrics};
+
+/// Sessions remembered a pool.
+const MAX_SESSIONS: usize = 100_000;
+/// How long a session is remembered: agents pause for minutes between turns.
+const SESSION_TTL: Duration = Duration::from_secs(3_600);
+
+/// What runs.
+pub(super) struct Parts {
+    pub(super) proxy: Arc<Proxy>,
+    pub(super) admin: Arc<Admin>,
+    pub(super) _watch: Option<watch::Watch>,
+}
+
+/// Builds everything; the plugins are loaded when it returns.
+pub(super) fn build(config: &Config) -> Result<Parts, AppError> {
+    refuse_https(config)?;
+    let clock: Arc<dyn Clock> = RealClock::start();
+    let registry = Arc::new(Registry::default());
+    let runtime = Arc::new(Runtime::start()?);
+    let catalog = Arc::new(Catalog::load(config, runtime, Arc::clone(&registry), Arc::clone(&clock)));
+    let metrics = Metrics::new();
+    let decisions = Arc::new(Decisions::new(DECISIONS));
+    let pools = config
+        .pools
+        .iter()
+        .map(|pool| service(pool, &catalog, &registry, &clock, &metrics).map(Arc::new))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(AppError::Start)?;
+    let admin = Admin {
+        catalog: Arc::clone(&catalog),
+        lanes: pools
+            .iter()
+            .map(|service| AdminPool {
+                lane: Arc::clone(&service.lane),
+                gate: Arc::clone(service.controller.gate()),
+            })
+            .collect(),
+        metrics: Arc::clone(&metrics),
+        decisions: Arc::clone(&decisions),
+        config_json: serde_json::to_value(config).unwrap_or_default(),
+        clock: Arc::clone(&clock),
+    };
+    let watch = match &config.plugins_dir {
+        Some(directory) => Some(
+            watch::start(Arc::clone(&catalog), directory.clone(), Arc::clone(&clock))
+                .map_err(AppError::Start)?,
+        ),
+        None => None,
+    };
+    let proxy = Proxy {
+        catalog,
+        pools,
+        upstream: Upstream::default(),
+        limits: config.limits.clone(),
+        unrouted: metrics.pool(""),
+        decisions,
+        clock,
+    };
+    Ok(Parts { proxy: Arc::new(proxy), admin: Arc::new(admin), _watch: watch })
+}
+
+fn service(
+    config: &PoolConfig,
+    catalog: &Arc<Catalog>,
+    registry: &Arc<Registry>,
+    clock: &Arc<dyn Clock>,
+    metrics: &Metrics,
+) -> std::io::Result<Service> {
+    let spec = PoolSpec {
+        name: config.name.clone(),
+        chain: config.chain.clone(),
+        models: config.models.clone(),
+        aliases: config.aliases.clone(),
+        engine: config.engine.known(),
+        endpoints: config.endpoints.iter().map(endpoint).collect(),
+    };
+    let lane = Arc::new(Lane {
+        pool: Arc::new(Pool::new(spec)),
+        index: Index::new(config.index_bytes),
+        sessions: Sessions::new(MAX_SESSIONS, nanos(SESSION_TTL)),
+        registry: Arc::clone(registry),
+        clock: Arc::clone(clock),
+    });
+    let limits = flow::Limits { max_requests: config.queue.max_requests, max_bytes: config.queue.max_bytes };
+    Ok(Service {
+        controller: Controller::start(Arc::clone(&lane), Arc::clone(catalog), limits)?,
+        lane,
+        config: config.clone(),
+        retries: RetryBudget::new(config.retry_percent, config.retry_min_per_s),
+        metrics: metrics.pool(&config.name),
+    })
+}
+
+fn endpoint(config: &config::EndpointConfig) -> EndpointSpec {
+    EndpointSpec {
+        url: config.url.clone(),
+        role: config.role,
+        weight: config.weight,
+        labels: config.labels.clone(),
+    }
+}
+
+fn refuse_https(config: &Config) -> Result<(), AppError> {
+    let endpoints = config.pools.iter().flat_map(|pool| &pool.endpoints);
+    match endpoints.into_iter().find(|endpoint| endpoint.url.https) {
+        Some(endpoint) => Err(AppError::Https(endpoint.url.to_string())),
+        None => Ok(()),
+    }
+}
+
+fn nanos(duration: Duration) -> Nanos {
+    Nanos::try_from(duration.as_nanos()).unwrap_or(Nanos::MAX)
+}

@@ -1,0 +1,29 @@
+//! `sluicegate check`
+
+use std::process::ExitCode;
+
+use super::output::{bad, good};
+use crate::config::{Config, Flags, from_flags};
+
+/// Reads the configuration as `serve` would, and says all that is wrong with it.
+pub(super) fn check(flags: Flags) -> ExitCode {
+    match from_flags(flags) {
+        Ok(config) => good(&format!("ok: {}\n", summary(&config))),
+        Err(errors) => bad(&errors),
+    }
+}
+
+pub(super) fn summary(config: &Config) -> String {
+    let endpoints = config.pools.iter().map(|pool| pool.endpoints.len()).sum();
+    [
+        counted(config.pools.len(), "pool"),
+        counted(endpoints, "endpoint"),
+        counted(config.plugins.len(), "configured plugin"),
+        counted(config.chains.len().max(1), "chain"),
+    ]
+    .join(", ")
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}

@@ -1,0 +1,136 @@
+//! The command line.
+//!
+//! Exit codes: 0 good, 1 the thing that was run or checked is bad, 2 the command line itself is wrong. What
+//! was asked for goes to stdout, everything else to stderr.
+
+mod check;
+mod inspect;
+mod output;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::config::{self, Flags};
+use crate::telemetry::log;
+use output::{bad, good};
+
+/// A proxy in front of LLM model servers whose routing policies are WebAssembly components.
+#[derive(Debug, Parser)]
+#[command(name = "sluicegate", version, arg_required_else_help = true, disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve requests.
+    Serve(Set),
+    /// Check a configuration without opening a socket: every error, or a summary.
+    Check(Set),
+    /// Show configuration.
+    Config {
+        #[command(subcommand)]
+        what: ConfigCommand,
+    },
+    /// Work with a plugin's file.
+    Plugin {
+        #[command(subcommand)]
+        what: PluginCommand,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum ConfigCommand {
+    /// The configuration with every default written out, as a file that reads back as the same.
+    Print(Set),
+    /// Every key with its type, default and meaning, as JSON.
+    Schema,
+}
+
+#[derive(Debug, Subcommand)]
+enum PluginCommand {
+    /// Load a plugin as the proxy would, and say what it is or why it is refused.
+    Inspect {
+        /// The plugin. `NAME.toml` beside `NAME.wasm` is read as the proxy reads it.
+        #[arg(value_name = "FILE.wasm")]
+        file: PathBuf,
+        /// Let it import WASI, as `wasi = "stub"` does.
+        #[arg(long)]
+        wasi_stub: bool,
+    },
+}
+
+/// Where the configuration comes from. Flags override the file.
+#[derive(Debug, Args)]
+struct Set {
+    /// The configuration file.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// An endpoint; may be repeated. Alone, without a file, it is a complete configuration.
+    #[arg(long, value_name = "URL")]
+    backend: Vec<String>,
+    /// Where clients connect.
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<String>,
+    /// Where the admin API answers.
+    #[arg(long, value_name = "ADDR")]
+    admin: Option<String>,
+    /// The directory of plugins, which is watched.
+    #[arg(long, value_name = "DIR")]
+    plugins: Option<PathBuf>,
+    /// Ask the policies and record what they decide, but do not follow it.
+    #[arg(long)]
+    observe: bool,
+}
+
+impl From<Set> for Flags {
+    fn from(set: Set) -> Self {
+        let Set { config, backend, listen, admin, plugins, observe } = set;
+        Self { config, backend, listen, admin, plugins, observe }
+    }
+}
+
+/// Runs the command line of this process.
+#[must_use]
+pub fn run() -> ExitCode {
+    match Cli::try_parse() {
+        Ok(cli) => execute(cli.command),
+        Err(error) => {
+            // Help and the version are errors for the parser, and good ones.
+            let _ = error.print();
+            ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+        }
+    }
+}
+
+fn execute(command: Command) -> ExitCode {
+    match command {
+        Command::Serve(set) => serve(set),
+        Command::Check(set) => check::check(set.into()),
+        Command::Config { what: ConfigCommand::Print(set) } => match config::from_flags(set.into()) {
+            Ok(config) => good(&config::print(&config)),
+            Err(errors) => bad(&errors),
+        },
+        Command::Config { what: ConfigCommand::Schema } => good(&format!("{:#}\n", config::schema())),
+        Command::Plugin { what: PluginCommand::Inspect { file, wasi_stub } } => {
+            inspect::inspect(&file, wasi_stub)
+        }
+    }
+}
+
+fn serve(set: Set) -> ExitCode {
+    let config = match config::from_flags(set.into()) {
+        Ok(config) => config,
+        Err(errors) => return bad(&errors),
+    };
+    log::init();
+    match crate::app::run(config) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => bad(&error),
+    }
+}

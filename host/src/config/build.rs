@@ -1,0 +1,285 @@
+//! From a parsed file to a [`Config`], section by section.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use toml::de::DeValue;
+
+use super::error::nearest;
+use super::model::{
+    ChainConfig, ChainUse, Config, EndpointConfig, EngineChoice, Grants, Limits, Listen, Mode, PluginConfig,
+    PoolConfig, QueueConfig, Scrape, Unlisted, Wasi,
+};
+use super::read::{Item, Table};
+use crate::types::{Role, Url};
+
+/// Characters of a name at most: names become file names, metric labels and parts of URLs.
+const NAME_LENGTH: usize = 64;
+
+/// Reads the whole. `dir` is what relative paths are relative to.
+pub(super) fn config(root: &Table<'_>, dir: &Path) -> Config {
+    let watched = root.table("plugins");
+    let chains = chains(root);
+    let pools = pools(root, &chains);
+    let config = Config {
+        listen: root.with("listen", listen).unwrap_or_else(|| Listen(String::new())),
+        admin: root.with("admin", listen).unwrap_or_else(|| Listen(String::new())),
+        state_dir: dir.join(&*root.text("state_dir")),
+        observe: root.flag("observe"),
+        plugins_dir: watched.text_option("dir").map(|path| dir.join(&*path)),
+        unlisted: watched.word("unlisted").unwrap_or(Unlisted::Refuse),
+        limits: limits(&root.table("limits")),
+        scrape: scrape(&root.table("scrape")),
+        plugins: plugins(root),
+        chains,
+        pools,
+    };
+    if config.listen == config.admin && !config.listen.any_port() {
+        root.error("admin", "is the same address as `listen`", None);
+    }
+    config
+}
+
+fn listen(item: &Item<'_, '_>) -> Option<Listen> {
+    Listen::parse(item.text()?).map_err(|problem| item.error(problem)).ok()
+}
+
+fn limits(table: &Table<'_>) -> Limits {
+    Limits {
+        body_bytes: table.usize("body_bytes"),
+        header_bytes: table.usize("header_bytes"),
+        connections: table.usize("connections"),
+        header_timeout: table.millis("header_timeout_ms"),
+        body_timeout: table.millis("body_timeout_ms"),
+        drain_timeout: table.millis("drain_timeout_ms"),
+        policy: table.millis("policy_ms"),
+    }
+}
+
+fn scrape(table: &Table<'_>) -> Scrape {
+    Scrape {
+        interval: table.millis("interval_ms"),
+        timeout: table.millis("timeout_ms"),
+        models_interval: table.millis("models_interval_ms"),
+        page_bytes: table.usize("page_bytes"),
+    }
+}
+
+fn plugins(root: &Table<'_>) -> Vec<PluginConfig> {
+    let mut names = BTreeSet::new();
+    root.tables("plugin").iter().map(|table| plugin(table, &mut names)).collect()
+}
+
+fn plugin(table: &Table<'_>, names: &mut BTreeSet<Box<str>>) -> PluginConfig {
+    let name = unique_name(table, names);
+    if let Some(stable) = name.strip_suffix(".next") {
+        table.error(
+            "name",
+            "a file `NAME.next.wasm` is a candidate for NAME, not a plugin of its own",
+            Some(stable),
+        );
+    }
+    let profiles = table.words("profiles");
+    if profiles.is_empty() {
+        table.error("profiles", "names no profile; `mode = \"off\"` turns a plugin off", None);
+    }
+    PluginConfig {
+        name,
+        weight: table.number("weight"),
+        mode: table.with("mode", mode).unwrap_or(Mode::Off),
+        grant: grants(table),
+        profiles,
+        on_error: table.word("on_error").unwrap_or_default(),
+        on_empty: table.word("on_empty").unwrap_or_default(),
+        required: table.flag("required"),
+        deadline: table.millis("deadline_ms"),
+        memory_bytes: table.usize("memory_mib").saturating_mul(1 << 20),
+        wasi: table.word("wasi").unwrap_or(Wasi::None),
+        config: table.json("config").unwrap_or_default(),
+    }
+}
+
+fn mode(item: &Item<'_, '_>) -> Option<Mode> {
+    let candidate = match item.value() {
+        DeValue::String(text) => text == "shadow",
+        DeValue::Table(table) => {
+            table.keys().all(|key| matches!(key.get_ref().as_ref(), "canary" | "endpoints"))
+                && !table.is_empty()
+        }
+        _ => false,
+    };
+    if candidate {
+        item.error("this mode is not supported in this version, only \"active\" and \"off\"");
+        return None;
+    }
+    item.word()
+}
+
+fn grants(table: &Table<'_>) -> Grants {
+    let mut grants = Grants::default();
+    let headers = table.each("grant", |item| {
+        let text = item.text()?;
+        match text.split_once(':') {
+            None if text == "body" => Some(None),
+            Some(("header", name)) => match http::HeaderName::from_bytes(name.as_bytes()) {
+                Ok(name) => Some(Some(Box::from(name.as_str()))),
+                Err(_) => {
+                    item.error(format!("`{name}` is no header's name"));
+                    None
+                }
+            },
+            _ => {
+                item.error(format!("`{text}` cannot be granted, only \"body\" and \"header:NAME\""));
+                None
+            }
+        }
+    });
+    for header in headers {
+        match header {
+            None => grants.body = true,
+            Some(header) if grants.headers.contains(&header) => {}
+            Some(header) => grants.headers.push(header),
+        }
+    }
+    grants
+}
+
+fn chains(root: &Table<'_>) -> Vec<ChainConfig> {
+    let mut names = BTreeSet::new();
+    let chain = |table: &Table<'_>| {
+        let mut used = BTreeSet::new();
+        ChainConfig {
+            name: unique_name(table, &mut names),
+            plugins: table.tables("plugins").iter().map(|table| chain_use(table, &mut used)).collect(),
+        }
+    };
+    root.tables("chain").iter().map(chain).collect()
+}
+
+fn chain_use(table: &Table<'_>, used: &mut BTreeSet<Box<str>>) -> ChainUse {
+    let plugin = table.text("use");
+    if !plugin.is_empty() && !used.insert(plugin.clone()) {
+        table.error("use", format!("`{plugin}` is named twice in this chain"), None);
+    }
+    ChainUse { plugin, weight: table.number("weight"), config: table.json("config") }
+}
+
+/// What pools must not share.
+#[derive(Default)]
+struct Taken {
+    names: BTreeSet<Box<str>>,
+    /// Endpoint to pool.
+    endpoints: BTreeMap<String, Box<str>>,
+    /// Model or alias to pool.
+    models: BTreeMap<Box<str>, Box<str>>,
+}
+
+fn pools(root: &Table<'_>, chains: &[ChainConfig]) -> Vec<PoolConfig> {
+    let mut taken = Taken::default();
+    root.tables("pool").iter().map(|table| pool(table, chains, &mut taken)).collect()
+}
+
+fn pool(table: &Table<'_>, chains: &[ChainConfig], taken: &mut Taken) -> PoolConfig {
+    let name = unique_name(table, &mut taken.names);
+    let chain = table.text("chain");
+    let implied = chains.is_empty() && &*chain == super::DEFAULT;
+    if !implied && !chain.is_empty() && chains.iter().all(|known| known.name != chain) {
+        let near = nearest(&chain, chains.iter().map(|known| &*known.name));
+        table.error("chain", format!("no [[chain]] is named `{chain}`"), near);
+    }
+    let models = table.texts("models");
+    let aliases = table.map("aliases");
+    for model in &models {
+        claim(table, "models", &mut taken.models, model, &name);
+    }
+    for (alias, model) in &aliases {
+        claim(table, "aliases", &mut taken.models, alias, &name);
+        if !models.is_empty() && !models.contains(model) {
+            let near = nearest(model, models.iter().map(|known| &**known));
+            table.error(
+                "aliases",
+                format!("`{alias}` stands for `{model}`, which is none of this pool's models"),
+                near,
+            );
+        }
+    }
+    let endpoints =
+        table.tables("endpoints").iter().filter_map(|table| endpoint(table, &name, taken)).collect();
+    PoolConfig {
+        chain,
+        models,
+        aliases,
+        engine: table.with("engine", engine).unwrap_or(EngineChoice::Auto),
+        endpoints,
+        connect_timeout: table.millis("connect_timeout_ms"),
+        first_byte_timeout: table.millis("first_byte_timeout_ms"),
+        idle_timeout: table.millis("idle_timeout_ms"),
+        retry_percent: table.u32("retry_percent"),
+        retry_min_per_s: table.u32("retry_min_per_s"),
+        inject_usage: table.flag("inject_usage"),
+        block_tokens: table.u32("block_tokens"),
+        index_bytes: table.usize("index_bytes"),
+        queue: queue(&table.table("queue")),
+        name,
+    }
+}
+
+fn claim(table: &Table<'_>, key: &str, taken: &mut BTreeMap<Box<str>, Box<str>>, model: &str, pool: &str) {
+    if let Some(other) = taken.insert(model.into(), pool.into()) {
+        let message = match &*other == pool {
+            true => format!("`{model}` is named twice"),
+            false => format!("`{model}` is already served by pool `{other}`"),
+        };
+        table.error(key, message, None);
+    }
+}
+
+fn engine(item: &Item<'_, '_>) -> Option<EngineChoice> {
+    match item.value().as_str() {
+        Some("auto") => Some(EngineChoice::Auto),
+        _ => item.word().map(EngineChoice::Is),
+    }
+}
+
+fn endpoint(table: &Table<'_>, pool: &str, taken: &mut Taken) -> Option<EndpointConfig> {
+    let url = table.with("url", |item| match Url::parse(item.text()?) {
+        Ok(url) => Some(url),
+        Err(error) => {
+            item.error(error.to_string());
+            None
+        }
+    });
+    // The rest is read in any case, for its errors.
+    let role = table.word("role").unwrap_or(Role::Both);
+    let weight = table.number("weight").unwrap_or(1.0);
+    let labels = table.map("labels");
+    let url = url?;
+    if let Some(other) = taken.endpoints.insert(url.name(), pool.into()) {
+        table.error("url", format!("`{}` is already an endpoint of pool `{other}`", url.name()), None);
+    }
+    Some(EndpointConfig { url, role, weight, labels })
+}
+
+fn queue(table: &Table<'_>) -> QueueConfig {
+    QueueConfig {
+        max_requests: table.usize("max_requests"),
+        max_bytes: table.usize("max_bytes"),
+        ttl: table.millis("ttl_ms"),
+        empty_ttl: table.millis("empty_ttl_ms"),
+    }
+}
+
+fn unique_name(table: &Table<'_>, taken: &mut BTreeSet<Box<str>>) -> Box<str> {
+    let Some(name) = table.with("name", |item| item.text().map(Box::<str>::from)) else {
+        return Box::default();
+    };
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    if name.is_empty() || name.len() > NAME_LENGTH || name.starts_with('.') || !name.bytes().all(plain) {
+        let message =
+            format!("a name is 1 to {NAME_LENGTH} of A-Z a-z 0-9 - _ . and does not begin with a dot");
+        table.error("name", message, None);
+    } else if !taken.insert(name.clone()) {
+        table.error("name", format!("`{name}` is named twice"), None);
+    }
+    name
+}

@@ -1,0 +1,27 @@
+//! Configuration: from a TOML file and the command line to a [`Config`] in which nothing is optional
+//! that need not be.
+//!
+//! [`keys`] is the one table of what may be written: it drives reading, defaults, bounds, the nearest
+//! key in an error, `config schema` and the reference. A file is applied whole or refused with *all* of
+//! its errors, each with file, line and key. Reading opens no socket and changes nothing.
+
+mod build;
+mod error;
+pub mod keys;
+mod load;
+mod model;
+mod print;
+mod read;
+#[cfg(test)]
+mod tests;
+
+pub use error::{ConfigError, ConfigErrors};
+pub use load::{Beside, Flags, beside, from_file, from_flags, from_text};
+pub use model::{
+    ChainConfig, ChainUse, Config, EndpointConfig, EngineChoice, Grants, Limits, Listen, Mode, PluginConfig,
+    PoolConfig, QueueConfig, Scrape, Unlisted, Wasi,
+};
+pub use print::{print, schema};
+
+/// The name of the chain and of the pool where none is named.
+pub const DEFAULT: &str = "default";

@@ -1,0 +1,382 @@
+//! A valid configuration. What it serialises to has the keys of the file.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::ser::SerializeSeq;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::json;
+
+use crate::types::{Engine, OnEmpty, OnError, Profile, Role, Url};
+
+/// Everything that an operator decides.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// Where clients connect.
+    pub listen: Listen,
+    /// Where the admin API answers.
+    pub admin: Listen,
+    /// Directory of what must outlive a restart.
+    pub state_dir: PathBuf,
+    /// Policies are asked but not followed.
+    pub observe: bool,
+    /// The watched directory.
+    pub plugins_dir: Option<PathBuf>,
+    /// What becomes of a file that no [`PluginConfig`] names.
+    pub unlisted: Unlisted,
+    /// Bounds of the proxy itself.
+    pub limits: Limits,
+    /// How endpoints are read.
+    pub scrape: Scrape,
+    /// The plugins that are named; names are unique.
+    pub plugins: Vec<PluginConfig>,
+    /// Chains with unique names; none means one of every active plugin, named [`super::DEFAULT`].
+    pub chains: Vec<ChainConfig>,
+    /// Pools with unique names, whose chains exist.
+    pub pools: Vec<PoolConfig>,
+}
+
+impl Serialize for Config {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let dir = self.plugins_dir.as_ref().map(|dir| dir.to_string_lossy());
+        json!({
+            "listen": self.listen, "admin": self.admin, "state_dir": self.state_dir.to_string_lossy(),
+            "observe": self.observe, "plugins": { "dir": dir, "unlisted": self.unlisted },
+            "limits": self.limits, "scrape": self.scrape,
+            "plugin": self.plugins, "chain": self.chains, "pool": self.pools,
+        })
+        .serialize(serializer)
+    }
+}
+
+/// `HOST:PORT`; port 0 takes any free one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Listen(pub String);
+
+impl Listen {
+    /// Reads `HOST:PORT`.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        const FORM: &str = "an address is written `HOST:PORT`, such as `127.0.0.1:8080` or `[::]:8080`";
+        let (host, port) = text.rsplit_once(':').ok_or(FORM)?;
+        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        let valid = match bare {
+            Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
+            None => !host.is_empty() && !host.contains(|c: char| c == ':' || c == '/' || c.is_whitespace()),
+        };
+        if !valid || port.parse::<u16>().is_err() {
+            return Err(FORM);
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// `HOST:PORT`.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether the port is given out by the system.
+    #[must_use]
+    pub fn any_port(&self) -> bool {
+        self.0.ends_with(":0")
+    }
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What becomes of a file of the watched directory that no [`PluginConfig`] names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unlisted {
+    /// It runs.
+    Active,
+    /// It is asked but not heard.
+    Shadow,
+    /// It is not loaded.
+    Refuse,
+}
+
+/// Bounds of the proxy itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Limits {
+    /// Longest request body.
+    pub body_bytes: usize,
+    /// Longest request head.
+    pub header_bytes: usize,
+    /// Client connections at a time.
+    pub connections: usize,
+    /// Time in which a client must send a head.
+    #[serde(rename = "header_timeout_ms", serialize_with = "millis")]
+    pub header_timeout: Duration,
+    /// Time in which a client must send more of a body.
+    #[serde(rename = "body_timeout_ms", serialize_with = "millis")]
+    pub body_timeout: Duration,
+    /// Time that running requests have at shutdown.
+    #[serde(rename = "drain_timeout_ms", serialize_with = "millis")]
+    pub drain_timeout: Duration,
+    /// CPU time of all policies of one request.
+    #[serde(rename = "policy_ms", serialize_with = "millis")]
+    pub policy: Duration,
+}
+
+/// How endpoints are asked for their metrics.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Scrape {
+    /// Time between two readings of metrics.
+    #[serde(rename = "interval_ms", serialize_with = "millis")]
+    pub interval: Duration,
+    /// Time in which an endpoint must answer.
+    #[serde(rename = "timeout_ms", serialize_with = "millis")]
+    pub timeout: Duration,
+    /// Time between two readings of the models.
+    #[serde(rename = "models_interval_ms", serialize_with = "millis")]
+    pub models_interval: Duration,
+    /// Longest answer that is read.
+    pub page_bytes: usize,
+}
+
+/// One plugin.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PluginConfig {
+    /// Its identity.
+    pub name: Box<str>,
+    /// Factor of its scores; none is the plugin's own default.
+    #[serde(serialize_with = "short_option")]
+    pub weight: Option<f32>,
+    /// Whether it runs.
+    pub mode: Mode,
+    /// What it may read.
+    #[serde(rename = "grant")]
+    pub grant: Grants,
+    /// The candidates that it judges.
+    pub profiles: Vec<Profile>,
+    /// What a failed call means.
+    pub on_error: OnError,
+    /// What keeping nobody means.
+    pub on_empty: OnEmpty,
+    /// Whether its pools must not be served without it.
+    pub required: bool,
+    /// CPU time of one call.
+    #[serde(rename = "deadline_ms", serialize_with = "millis")]
+    pub deadline: Duration,
+    /// Memory of one instance.
+    #[serde(rename = "memory_mib", serialize_with = "mib")]
+    pub memory_bytes: usize,
+    /// What it finds of WASI.
+    pub wasi: Wasi,
+    /// Its own configuration.
+    pub config: serde_json::Value,
+}
+
+/// Whether a plugin runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// It is asked and heard.
+    Active,
+    /// It is not loaded.
+    Off,
+}
+
+/// What a plugin finds of WASI.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Wasi {
+    /// Nothing: an import of it does not link.
+    None,
+    /// Traps and empty answers.
+    Stub,
+}
+
+/// What a plugin may read beside the facts of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Grants {
+    /// The body.
+    pub body: bool,
+    /// These headers, lower case.
+    pub headers: Vec<Box<str>>,
+}
+
+impl Serialize for Grants {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(None)?;
+        if self.body {
+            list.serialize_element("body")?;
+        }
+        for header in &self.headers {
+            list.serialize_element(&format!("header:{header}"))?;
+        }
+        list.end()
+    }
+}
+
+/// Plugins that serve a pool together.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ChainConfig {
+    /// By which pools refer to it.
+    pub name: Box<str>,
+    /// In the order in which they are asked; a name need not be loaded (yet).
+    pub plugins: Vec<ChainUse>,
+}
+
+/// A plugin's place in a chain.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ChainUse {
+    /// The plugin's name.
+    #[serde(rename = "use")]
+    pub plugin: Box<str>,
+    /// Factor of its scores here.
+    #[serde(serialize_with = "short_option")]
+    pub weight: Option<f32>,
+    /// Its configuration here.
+    pub config: Option<serde_json::Value>,
+}
+
+/// Endpoints that serve the same models.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PoolConfig {
+    /// For metrics and the admin API.
+    pub name: Box<str>,
+    /// The chain whose plugins serve it.
+    pub chain: Box<str>,
+    /// Models that it serves; none: what its endpoints list.
+    pub models: Vec<Box<str>>,
+    /// Alias and model.
+    #[serde(serialize_with = "map")]
+    pub aliases: Vec<(Box<str>, Box<str>)>,
+    /// The kind of its endpoints.
+    pub engine: EngineChoice,
+    /// Its endpoints; no two of a configuration have the same name.
+    pub endpoints: Vec<EndpointConfig>,
+    /// Time in which an endpoint must accept a connection.
+    #[serde(rename = "connect_timeout_ms", serialize_with = "millis")]
+    pub connect_timeout: Duration,
+    /// Time in which an answer must begin.
+    #[serde(rename = "first_byte_timeout_ms", serialize_with = "millis")]
+    pub first_byte_timeout: Duration,
+    /// Time in which an answer that began must go on.
+    #[serde(rename = "idle_timeout_ms", serialize_with = "millis")]
+    pub idle_timeout: Duration,
+    /// Share of requests that may be retried, percent.
+    pub retry_percent: u32,
+    /// Retries a second that are always allowed.
+    pub retry_min_per_s: u32,
+    /// Whether engines are asked for the usage of streams.
+    pub inject_usage: bool,
+    /// Tokens of one block of the prefix index.
+    pub block_tokens: u32,
+    /// Memory of the prefix index at most.
+    pub index_bytes: usize,
+    /// What waits in front of it.
+    pub queue: QueueConfig,
+}
+
+/// The kind of a pool's endpoints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EngineChoice {
+    /// Found out from each endpoint.
+    Auto,
+    /// Known.
+    Is(Engine),
+}
+
+impl EngineChoice {
+    /// The engine, when it is known.
+    #[must_use]
+    pub fn known(self) -> Option<Engine> {
+        match self {
+            Self::Auto => None,
+            Self::Is(engine) => Some(engine),
+        }
+    }
+}
+
+impl Serialize for EngineChoice {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.known().map_or("auto", Engine::as_str))
+    }
+}
+
+/// One endpoint.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EndpointConfig {
+    /// Where it listens.
+    pub url: Url,
+    /// What it may do.
+    pub role: Role,
+    /// Its share against the others.
+    #[serde(serialize_with = "short")]
+    pub weight: f32,
+    /// For policies.
+    #[serde(serialize_with = "map")]
+    pub labels: Vec<(Box<str>, Box<str>)>,
+}
+
+/// What waits in front of a pool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct QueueConfig {
+    /// Requests that wait at most.
+    pub max_requests: usize,
+    /// Bytes of bodies that wait at most.
+    pub max_bytes: usize,
+    /// Time that a request waits at most.
+    #[serde(rename = "ttl_ms", serialize_with = "millis")]
+    pub ttl: Duration,
+    /// The same while no endpoint can be used.
+    #[serde(rename = "empty_ttl_ms", serialize_with = "millis")]
+    pub empty_ttl: Duration,
+}
+
+fn millis<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+}
+
+fn mib<S: Serializer>(bytes: &usize, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64((*bytes >> 20) as u64)
+}
+
+fn map<S: Serializer>(pairs: &[(Box<str>, Box<str>)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(pairs.iter().map(|(key, value)| (key, value)))
+}
+
+/// The shortest decimal that reads back as the same `f32`.
+fn short<S: Serializer>(value: &f32, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(value.to_string().parse().unwrap_or_else(|_| f64::from(*value)))
+}
+
+fn short_option<S: Serializer>(value: &Option<f32>, serializer: S) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => short(value, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
+impl PluginConfig {
+    /// A plugin that no `[[plugin]]` names: everything as it is by default.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        Self {
+            name: name.into(),
+            weight: None,
+            mode: Mode::Active,
+            grant: Grants::default(),
+            profiles: vec![Profile::Decode, Profile::Prefill],
+            on_error: OnError::Default,
+            on_empty: OnEmpty::Reject,
+            required: false,
+            deadline: Duration::from_millis(5),
+            memory_bytes: 64 << 20,
+            wasi: Wasi::None,
+            config: json!({}),
+        }
+    }
+}

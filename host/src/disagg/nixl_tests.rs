@@ -1,0 +1,58 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::disagg::Dialect;
+
+fn prefill_of(api: Api, body: &str) -> Value {
+    let body = Dialect::Nixl.prefill_body(api, &Bytes::copy_from_slice(body.as_bytes())).unwrap();
+    serde_json::from_slice(&body).unwrap()
+}
+
+#[test]
+fn a_prefill_leg_makes_one_token_and_no_stream() {
+    let body = prefill_of(
+        Api::Chat,
+        r#"{"model":"m","messages":[],"stream":true,"stream_options":{"include_usage":true},"max_completion_tokens":50,"min_tokens":9,"n":4}"#,
+    );
+    let keep: Value = serde_json::from_str(KEEP).unwrap();
+    assert_eq!(
+        body,
+        json!({"model":"m","messages":[],"stream":false,"max_tokens":1,"max_completion_tokens":1,"n":1,
+            "kv_transfer_params":keep})
+    );
+    let body = prefill_of(Api::Completions, r#"{"prompt":[1,2],"max_tokens":5}"#);
+    assert_eq!(body, json!({"prompt":[1,2],"max_tokens":1,"stream":false,"kv_transfer_params":keep}));
+    let body = prefill_of(Api::Responses, r#"{"input":"x","background":true}"#);
+    assert_eq!(
+        body,
+        json!({"input":"x","max_output_tokens":1,"store":false,"stream":false,"kv_transfer_params":keep})
+    );
+    let body =
+        prefill_of(Api::Generate, r#"{"token_ids":[1],"sampling_params":{"max_tokens":9,"temperature":0}}"#);
+    assert_eq!(body["sampling_params"], json!({"max_tokens":1,"temperature":0}));
+    let body = prefill_of(Api::Generate, r#"{"token_ids":[1]}"#);
+    assert_eq!(body["sampling_params"], json!({"max_tokens":1}));
+}
+
+#[test]
+fn a_decode_leg_is_the_clients_body_and_what_was_handed_over() {
+    let body = Bytes::from_static(br#"{"model":"m", "seed":12345678901234567890, "stream" : true}"#);
+    let answer = br#"{"id":"x","kv_transfer_params":{"do_remote_prefill":true, "remote_block_ids":[[1,2]],"new":1e400}}"#;
+    let leg = Dialect::Nixl.decode_body(Api::Chat, &body, answer).unwrap();
+    assert_eq!(
+        std::str::from_utf8(&leg).unwrap(),
+        r#"{"kv_transfer_params":{"do_remote_prefill":true, "remote_block_ids":[[1,2]],"new":1e400},"model":"m", "seed":12345678901234567890, "stream" : true}"#
+    );
+}
+
+#[test]
+fn what_cannot_be_split_says_why() {
+    let body = Bytes::from_static(b"{}");
+    let decode = |answer: &[u8]| Dialect::Nixl.decode_body(Api::Chat, &body, answer).unwrap_err();
+    assert_eq!(decode(b"{}"), DialectError::NothingHandedOver(PARAMS));
+    assert_eq!(decode(br#"{"kv_transfer_params":null}"#), DialectError::NothingHandedOver(PARAMS));
+    assert!(matches!(decode(b"oops"), DialectError::Answer(_)));
+    assert_eq!(Dialect::Nixl.prefill_body(Api::Embeddings, &body), Err(DialectError::Api));
+    let list = Bytes::from_static(b"[]");
+    assert!(matches!(Dialect::Nixl.prefill_body(Api::Chat, &list), Err(DialectError::Body(_))));
+}

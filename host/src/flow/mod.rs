@@ -1,0 +1,17 @@
+//! Who waits, who may go at once, and who is next.
+//!
+//! A request is placed (flow, band, rank) by the pool's flow-control policy and comes to the [`Gate`]. While
+//! nobody waits in its band or above and the pool is less saturated than its ceiling it goes at once, for
+//! the price of a lock. Else it waits in a bounded queue until [`dispatch`] lets the policy name its flow,
+//! its time is up, or its client leaves. The gate never decides an order of its own, except first come
+//! first served when there is no policy or its answer cannot be used.
+
+mod dispatch;
+mod gate;
+mod queue;
+#[cfg(test)]
+mod tests;
+
+pub use dispatch::{Controls, dispatch};
+pub use gate::{Entered, Gate, GateStatus, Limits, Pass, Place, Waiting};
+pub use queue::{Full, Outcome, Waiter};

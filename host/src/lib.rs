@@ -1,0 +1,33 @@
+//! Sluicegate: a proxy in front of LLM model servers whose routing policies are WebAssembly components.
+//!
+//! The modules are layers; an import may only go to a lower one (`cargo xtask layers` holds this):
+//!
+//! | layer | module | does |
+//! |---|---|---|
+//! | 6 | [`app`], [`cli`] | parse the command line; wire the parts; run, drain |
+//! | 5 | [`proxy`], [`admin`] | sockets: the data plane, and the operator's side |
+//! | 4 | [`plugin`], [`scrape`], [`telemetry`] | the Wasm host; what engines report; metrics and the decision log |
+//! | 3 | [`route`], [`flow`], [`disagg`] | the pipeline; queues; the P/D dialects |
+//! | 2 | [`policy`] | the ports: one trait a stage, with plain types |
+//! | 1 | [`config`], [`api`], [`pool`], [`prefix`] | configuration; request bodies; endpoints; the prefix index |
+//! | 0 | [`types`], [`clock`] | ids and units; real and manual clock |
+//!
+//! Layers 0 to 3 are pure logic: they never name tokio, hyper or wasmtime.
+
+pub mod admin;
+pub mod api;
+pub mod app;
+pub mod cli;
+pub mod clock;
+pub mod config;
+pub mod disagg;
+pub mod flow;
+pub mod plugin;
+pub mod policy;
+pub mod pool;
+pub mod prefix;
+pub mod proxy;
+pub mod route;
+pub mod scrape;
+pub mod telemetry;
+pub mod types;

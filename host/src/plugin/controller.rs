@@ -1,0 +1,261 @@
+//! The thread of a pool on which its plugins' own instances live.
+//!
+//! It hears what happens to the pool's requests and, while somebody waits at the gate, lets them go as the
+//! flow-control policy says. Events arrive in order and before the next `select`, so an own instance needs no
+//! locks to be consistent. While nobody waits the thread rests for [`REST`] after each batch, however many
+//! requests pass: handling their events together costs a fraction of waking for each.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::catalog::Catalog;
+use crate::clock::{Nanos, SECOND};
+use crate::flow::{Controls, Gate, Limits, dispatch};
+use crate::policy::{Chain, EndpointView, Event, Own, OwnFactory, Plugin, Slot};
+use crate::route::Lane;
+
+/// How long the thread rests after a batch while nobody waits.
+const REST: Duration = Duration::from_millis(2);
+/// How long it waits without news: endpoints and policies change by themselves.
+const LONGEST_WAIT: Duration = Duration::from_millis(100);
+/// The same while somebody waits: engines empty and recover without telling us.
+const WAIT_WHILE_QUEUED: Duration = Duration::from_millis(5);
+/// How often the own instances save their state.
+const SAVE_EVERY: Nanos = SECOND;
+/// Events kept for a thread that does not keep up; what comes on top is dropped and counted.
+const MAX_EVENTS: usize = 65_536;
+
+#[derive(Debug, Default)]
+struct Inbox {
+    events: Vec<Event>,
+    dropped: u64,
+    urgent: bool,
+    resting: bool,
+}
+
+/// How others reach the thread.
+#[derive(Debug, Default)]
+struct Signal {
+    inbox: Mutex<Inbox>,
+    news: Condvar,
+    stop: AtomicBool,
+}
+
+impl Signal {
+    /// The gate has something for the dispatcher.
+    fn poke(&self) {
+        let mut inbox = self.inbox.lock();
+        if !inbox.urgent {
+            inbox.urgent = true;
+            self.news.notify_one();
+        }
+    }
+
+    fn event(&self, event: Event) {
+        let mut inbox = self.inbox.lock();
+        if inbox.events.len() >= MAX_EVENTS {
+            inbox.dropped += 1;
+            return;
+        }
+        inbox.events.push(event);
+        if inbox.events.len() == 1 && !inbox.resting {
+            self.news.notify_one();
+        }
+    }
+
+    /// Lets events gather for a while, unless something is urgent.
+    fn rest(&self) {
+        let mut inbox = self.inbox.lock();
+        if inbox.urgent || self.stop.load(Ordering::Relaxed) {
+            return;
+        }
+        inbox.resting = true;
+        self.news.wait_for(&mut inbox, REST);
+        inbox.resting = false;
+    }
+
+    /// Waits for news, and takes the events.
+    fn wait(&self, at_most: Duration) -> Vec<Event> {
+        let mut inbox = self.inbox.lock();
+        if !inbox.urgent && inbox.events.is_empty() && !self.stop.load(Ordering::Relaxed) {
+            self.news.wait_for(&mut inbox, at_most);
+        }
+        inbox.urgent = false;
+        std::mem::take(&mut inbox.events)
+    }
+}
+
+/// Handle of a pool's thread; dropping it ends the thread.
+#[derive(Debug)]
+pub struct Controller {
+    gate: Arc<Gate>,
+    signal: Arc<Signal>,
+}
+
+impl Controller {
+    /// Starts the thread of a pool.
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
+    pub fn start(lane: Arc<Lane>, catalog: Arc<Catalog>, limits: Limits) -> std::io::Result<Self> {
+        let signal = Arc::new(Signal::default());
+        let poked = Arc::clone(&signal);
+        let gate = Gate::new(limits, Box::new(move || poked.poke()));
+        let mut thread = Thread {
+            lane,
+            catalog,
+            gate: Arc::clone(&gate),
+            signal: Arc::clone(&signal),
+            generation: 0,
+            chain: Arc::default(),
+            flow: None,
+            observers: Vec::new(),
+            saved_at: 0,
+        };
+        std::thread::Builder::new().name("pool-control".into()).spawn(move || thread.run())?;
+        Ok(Self { gate, signal })
+    }
+
+    /// The pool's gate.
+    #[must_use]
+    pub fn gate(&self) -> &Arc<Gate> {
+        &self.gate
+    }
+
+    /// Tells the own instances what happened.
+    pub fn event(&self, event: Event) {
+        self.signal.event(event);
+    }
+}
+
+impl Drop for Controller {
+    fn drop(&mut self) {
+        self.signal.stop.store(true, Ordering::Relaxed);
+        self.signal.poke();
+    }
+}
+
+/// An own instance, and whose it is.
+struct Owned {
+    plugin: Arc<Plugin>,
+    own: Box<dyn Own>,
+}
+
+struct Thread {
+    lane: Arc<Lane>,
+    catalog: Arc<Catalog>,
+    gate: Arc<Gate>,
+    signal: Arc<Signal>,
+    generation: u64,
+    chain: Arc<Chain>,
+    flow: Option<Owned>,
+    observers: Vec<Owned>,
+    saved_at: Nanos,
+}
+
+impl Thread {
+    fn run(&mut self) {
+        while !self.signal.stop.load(Ordering::Relaxed) {
+            let events = self.signal.wait(self.patience());
+            self.follow_swaps();
+            if !events.is_empty() {
+                self.observe(&events.into());
+            }
+            self.gate.expire(self.lane.clock.now());
+            while self.dispatch() {}
+            self.save();
+            if !self.gate.anybody_waits() {
+                self.signal.rest();
+            }
+        }
+        self.gate.close();
+    }
+
+    fn patience(&self) -> Duration {
+        if self.gate.anybody_waits() { WAIT_WHILE_QUEUED } else { LONGEST_WAIT }
+    }
+
+    fn dispatch(&mut self) -> bool {
+        let endpoints: Arc<dyn EndpointView> = self.lane.standing();
+        let controls =
+            self.flow.as_mut().map(|owned| Controls { own: &mut *owned.own, plugin: &owned.plugin });
+        dispatch(&self.gate, controls, &endpoints, &*self.lane.clock)
+    }
+
+    fn observe(&mut self, events: &Arc<[Event]>) {
+        let now = self.lane.clock.now();
+        for owned in self.flow.iter_mut().chain(&mut self.observers) {
+            if !owned.plugin.health.usable(now) {
+                continue;
+            }
+            if let Err(error) = owned.own.observe(events) {
+                owned.plugin.health.failed(error.reason, now);
+                tracing::warn!(plugin = &*owned.plugin.name, stage = "observer", %error, "plugin call failed");
+            }
+        }
+    }
+
+    fn save(&mut self) {
+        let now = self.lane.clock.now();
+        if now.saturating_sub(self.saved_at) < SAVE_EVERY {
+            return;
+        }
+        self.saved_at = now;
+        for owned in self.flow.iter_mut().chain(&mut self.observers) {
+            if let Err(error) = owned.own.save() {
+                owned.plugin.health.failed(error.reason, now);
+                tracing::warn!(plugin = &*owned.plugin.name, stage = "handoff", %error, "plugin call failed");
+            }
+        }
+    }
+
+    /// Makes own instances of what a swap brought, with the state of what they replace.
+    fn follow_swaps(&mut self) {
+        let set = self.catalog.current();
+        if set.generation == self.generation {
+            return;
+        }
+        self.generation = set.generation;
+        self.chain = set.chain(&self.lane.pool.chain);
+        let chain = Arc::clone(&self.chain);
+        let mut old: BTreeMap<Box<str>, Owned> = self
+            .flow
+            .take()
+            .into_iter()
+            .chain(std::mem::take(&mut self.observers))
+            .map(|owned| (owned.plugin.name.clone(), owned))
+            .collect();
+        self.flow = chain.flow_own.as_ref().and_then(|slot| succeed(slot, &mut old));
+        self.observers = chain.observers.iter().filter_map(|slot| succeed(slot, &mut old)).collect();
+    }
+}
+
+/// The own instance for a slot: the one that is there if its plugin is the same, else a new one with its state.
+fn succeed(slot: &Slot<dyn OwnFactory>, old: &mut BTreeMap<Box<str>, Owned>) -> Option<Owned> {
+    let plugin = Arc::clone(&slot.plugin);
+    let predecessor = old.remove(&plugin.name);
+    if let Some(owned) = predecessor.as_ref()
+        && Arc::ptr_eq(&owned.plugin, &plugin)
+    {
+        return predecessor;
+    }
+    let mut own = match slot.policy.own() {
+        Ok(own) => own,
+        Err(error) => {
+            plugin.health.failed(error.reason, 0);
+            tracing::error!(plugin = &*plugin.name, %error, "no own instance; its stages take their defaults");
+            return None;
+        }
+    };
+    let state = predecessor.and_then(|mut owned| owned.own.save().ok().flatten());
+    if let Some(state) = state
+        && let Err(error) = own.restore(&state)
+    {
+        tracing::warn!(plugin = &*plugin.name, %error, "the state of the version before is refused; it starts clean");
+    }
+    Some(Owned { plugin, own })
+}

@@ -1,0 +1,143 @@
+//! One file's bytes, made a plugin that may count.
+
+use std::sync::Arc;
+
+use super::artifact::{Artifact, ArtifactError};
+use super::bindings::exports::sluicegate::policy::plugin::Manifest;
+use super::component::{ComponentError, Linked, UnknownImports};
+use super::engine::Runtime;
+use super::host::{Grants, Shared};
+use super::instance::Instances;
+use super::kv::Store;
+use super::probe::{self, ProbeError};
+use super::series::Series;
+use crate::clock::Clock;
+use crate::config::{PluginConfig, Wasi};
+use crate::policy::{CallError, Reason, Registry, Source};
+
+/// Why a plugin is not taken into service.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The file cannot be read.
+    #[error("cannot be read: {0}")]
+    Io(#[from] std::io::Error),
+    /// Its bytes are no plugin.
+    #[error(transparent)]
+    Artifact(#[from] ArtifactError),
+    /// It does not fit the contract.
+    #[error(transparent)]
+    Component(#[from] ComponentError),
+    /// It cannot be set up.
+    #[error("it cannot be set up: {0}")]
+    SetUp(CallError),
+    /// It fails a trial call.
+    #[error(transparent)]
+    Probe(#[from] Trial),
+    /// The file beside it cannot be used.
+    #[error("{0}")]
+    Beside(String),
+    /// The configuration names it and says not to load files that nothing names.
+    #[error("no [[plugin]] names it, and `plugins.unlisted` is \"refuse\"")]
+    Unlisted,
+}
+
+/// A failed trial call.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct Trial(ProbeError);
+
+impl LoadError {
+    /// The reason to count it under.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Io(_) => "unreadable",
+            Self::Artifact(_) => "not_a_plugin",
+            Self::Component(ComponentError::Version { .. }) => "wrong_version",
+            Self::Component(_) => "does_not_fit",
+            Self::SetUp(_) => "set_up",
+            Self::Probe(Trial(error)) => error.error.reason.as_str(),
+            Self::Beside(_) => "beside",
+            Self::Unlisted => "unlisted",
+        }
+    }
+
+    /// The kind of failed call, when it is a call that failed.
+    #[must_use]
+    pub fn failed_call(&self) -> Option<Reason> {
+        match self {
+            Self::Probe(Trial(error)) => Some(error.error.reason),
+            Self::SetUp(error) => Some(error.reason),
+            _ => None,
+        }
+    }
+}
+
+/// Where a plugin gets what the host gives it.
+#[derive(Debug, Clone)]
+pub(super) struct Services {
+    pub(super) runtime: Arc<Runtime>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) registry: Arc<Registry>,
+}
+
+/// A plugin's state that outlives its versions.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Kept {
+    pub(super) store: Arc<Store>,
+    pub(super) series: Arc<Series>,
+}
+
+/// A compiled version of a plugin.
+pub(super) struct Loaded {
+    pub(super) digest: Box<str>,
+    pub(super) source: Source,
+    pub(super) generation: u64,
+    linked: Arc<Linked>,
+}
+
+impl Loaded {
+    /// Compiles and links.
+    pub(super) fn new(
+        services: &Services,
+        bytes: &[u8],
+        source: Source,
+        generation: u64,
+        config: &PluginConfig,
+    ) -> Result<Self, LoadError> {
+        let artifact = Artifact::read(bytes)?;
+        let unknown = match config.wasi {
+            Wasi::None => UnknownImports::Refuse,
+            Wasi::Stub => UnknownImports::Trap,
+        };
+        let linked = Arc::new(Linked::new(&services.runtime, &artifact, unknown)?);
+        Ok(Self { digest: artifact.digest, source, generation, linked })
+    }
+
+    pub(super) fn stages(&self) -> &[&'static str] {
+        &self.linked.stages
+    }
+
+    /// Instances with one configuration, tried out.
+    pub(super) fn instances(
+        &self,
+        services: &Services,
+        kept: &Kept,
+        config: &PluginConfig,
+    ) -> Result<(Arc<Instances>, Manifest), LoadError> {
+        let shared = Arc::new(Shared {
+            name: config.name.clone(),
+            clock: Arc::clone(&services.clock),
+            registry: Arc::clone(&services.registry),
+            store: Arc::clone(&kept.store),
+            series: Arc::clone(&kept.series),
+            grants: Grants { body: config.grant.body, headers: config.grant.headers.clone() },
+            memory_bytes: config.memory_bytes,
+        });
+        let json = config.config.to_string().into();
+        let instances = Arc::new(Instances::new(Arc::clone(&self.linked), shared, json));
+        let manifest = probe::describe(&instances).map_err(LoadError::SetUp)?;
+        probe::stages(&instances).map_err(|error| LoadError::Probe(Trial(error)))?;
+        Ok((instances, manifest))
+    }
+}

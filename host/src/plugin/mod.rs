@@ -1,0 +1,45 @@
+//! The Wasm host: from a file's bytes to policies behind the ports of [`crate::policy`].
+//!
+//! ```text
+//! bytes ── artifact ──► component bytes ── component ──► compiled, linked, stages known
+//!                                                          │ probe (describe, configure, trial calls)
+//!                                                          ▼
+//! catalog: which file or built-in is in force ──► policies (pooled instances) ──► PolicySet, swapped whole
+//!    ▲                                                          own (one instance a plugin and pool)
+//!    └── watch: the directory
+//! ```
+//!
+//! Consequences worth knowing:
+//! - A guest has no ambient authority: its only imports are those of `wit/policy.wit`.
+//! - Calls are synchronous on the thread that serves the request. Each is bounded by a deadline in CPU
+//!   time of that thread ([`budget`]) and a memory cap ([`host`]).
+//! - A failed call spoils its instance, which is dropped; the next call makes a new one.
+//! - Nothing here decides about a request: answers go back through the ports, cleaned by
+//!   [`crate::policy::clean`].
+
+pub mod artifact;
+mod bindings;
+mod budget;
+pub mod builtin;
+pub mod catalog;
+mod chains;
+mod component;
+pub mod controller;
+pub mod directory;
+pub mod engine;
+mod host;
+pub mod inspect;
+mod instance;
+mod kv;
+pub mod load;
+mod own;
+mod policies;
+pub mod probe;
+mod series;
+mod settle;
+pub mod watch;
+
+pub use catalog::{Catalog, PluginStatus, Refused};
+pub use controller::Controller;
+pub use engine::Runtime;
+pub use series::{SeriesSnapshot, SeriesValue};

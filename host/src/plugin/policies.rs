@@ -1,0 +1,151 @@
+//! The stages of a loaded plugin behind the ports.
+
+use std::sync::Arc;
+
+use wasmtime::Store;
+
+use super::bindings::exports::sluicegate::policy as stage;
+use super::host::{Guest, Subject, borrowed};
+use super::instance::{Exports, Instances};
+use super::own::WasmOwn;
+use crate::clock::Nanos;
+use crate::policy::{
+    Admission, Call, CallError, Disaggregation, Filter, FlowControl, Leg, LegStage, Own, OwnFactory, Picker,
+    Placement, Reason, Rejection, Scorer, Verdict,
+};
+
+/// A loaded plugin with one configuration. Implements every stage; which ones it really exports is in
+/// [`super::component::Linked::stages`], and only those are put into a chain.
+pub(super) struct WasmPolicy {
+    instances: Arc<Instances>,
+    deadline: Nanos,
+}
+
+/// The answer for a stage that the plugin does not export. A chain never asks for one.
+pub(super) fn not_exported(stage: &str) -> wasmtime::Error {
+    wasmtime::Error::msg(format!("the plugin does not export `{stage}`"))
+}
+
+impl WasmPolicy {
+    pub(super) fn new(instances: Arc<Instances>, deadline: Nanos) -> Self {
+        Self { instances, deadline }
+    }
+
+    fn ask<R>(
+        &self,
+        call: Call<'_>,
+        ask: impl FnOnce(&mut Store<Guest>, &Exports) -> wasmtime::Result<R>,
+    ) -> Result<R, CallError> {
+        if call.budget.spent() {
+            return Err(CallError::new(
+                Reason::BudgetSpent,
+                "this request's policies have used up their time",
+            ));
+        }
+        let mut warm = self.instances.take()?;
+        let subject = Subject {
+            request: Some(Arc::clone(call.request)),
+            endpoints: Some(Arc::clone(call.endpoints)),
+            ..Subject::default()
+        };
+        let timed = warm.call(subject, self.deadline.min(call.budget.left()), ask);
+        call.budget.spend(timed.used);
+        if timed.answer.is_ok() {
+            self.instances.give_back(warm);
+        }
+        timed.answer
+    }
+}
+
+impl Admission for WasmPolicy {
+    fn admit(&self, call: Call<'_>) -> Result<Verdict, CallError> {
+        let verdict = self.ask(call, |store, exports| {
+            let stage = exports.admission.as_ref().ok_or_else(|| not_exported("admission"))?;
+            stage.call_admit(store, borrowed(), borrowed())
+        })?;
+        Ok(match verdict {
+            stage::admission::Verdict::Accept => Verdict::Accept,
+            stage::admission::Verdict::Reject(rejection) => Verdict::Reject(Rejection {
+                status: rejection.status,
+                reason: rejection.reason,
+                retry_after_ms: rejection.retry_after_ms,
+            }),
+        })
+    }
+}
+
+impl Filter for WasmPolicy {
+    fn keep(&self, call: Call<'_>) -> Result<Vec<u32>, CallError> {
+        self.ask(call, |store, exports| {
+            let stage = exports.filter.as_ref().ok_or_else(|| not_exported("filter"))?;
+            stage.call_keep(store, borrowed(), borrowed())
+        })
+    }
+}
+
+impl Scorer for WasmPolicy {
+    fn score(&self, call: Call<'_>) -> Result<Vec<f32>, CallError> {
+        self.ask(call, |store, exports| {
+            let stage = exports.scorer.as_ref().ok_or_else(|| not_exported("scorer"))?;
+            stage.call_score(store, borrowed(), borrowed())
+        })
+    }
+}
+
+impl Picker for WasmPolicy {
+    fn pick(&self, call: Call<'_>, scores: &[f32], count: u32) -> Result<Vec<u32>, CallError> {
+        self.ask(call, |store, exports| {
+            let stage = exports.picker.as_ref().ok_or_else(|| not_exported("picker"))?;
+            stage.call_pick(store, borrowed(), borrowed(), scores, count)
+        })
+    }
+}
+
+impl Disaggregation for WasmPolicy {
+    fn split(&self, call: Call<'_>, decode: u32) -> Result<Vec<Leg>, CallError> {
+        let legs = self.ask(call, |store, exports| {
+            let stage = exports.disaggregation.as_ref().ok_or_else(|| not_exported("disaggregation"))?;
+            stage.call_split(store, borrowed(), borrowed(), decode)
+        })?;
+        legs.into_iter()
+            .map(|leg| {
+                let stage = match leg.stage {
+                    0 => LegStage::Encode,
+                    1 => LegStage::Prefill,
+                    other => {
+                        return Err(CallError::new(
+                            Reason::Invalid,
+                            format!("a leg of stage {other}; 0 encode and 1 prefill exist"),
+                        ));
+                    }
+                };
+                Ok(Leg { stage, candidates: leg.candidates })
+            })
+            .collect()
+    }
+}
+
+impl FlowControl for WasmPolicy {
+    fn place(&self, call: Call<'_>) -> Result<Placement, CallError> {
+        let placement = self.ask(call, |store, exports| {
+            let stage = exports.flow_control.as_ref().ok_or_else(|| not_exported("flow-control"))?;
+            stage.call_place(store, borrowed(), borrowed())
+        })?;
+        Ok(Placement {
+            flow: placement.flow.into(),
+            band: placement.band,
+            weight: placement.weight,
+            cost: placement.cost,
+            rank: placement.rank,
+            ceiling: placement.ceiling,
+            ttl_ms: placement.ttl_ms,
+        })
+    }
+}
+
+impl OwnFactory for WasmPolicy {
+    fn own(&self) -> Result<Box<dyn Own>, CallError> {
+        let warm = self.instances.make()?;
+        Ok(Box::new(WasmOwn::new(Arc::clone(&self.instances), warm, self.deadline)))
+    }
+}

@@ -1,0 +1,33 @@
+//! The ports through which the host asks a policy: one trait a stage, with plain types.
+//!
+//! A Wasm plugin and a native policy implement the same traits, so the pipeline cannot tell them apart
+//! and tests can use whichever is at hand. Nothing here decides, waits or does I/O: calls are
+//! synchronous and an answer is either usable or a [`CallError`] whose [`Reason`] is also its metric
+//! label. What an answer must look like is in [`clean`]; when a policy is set aside, in [`health`].
+
+pub mod budget;
+pub mod clean;
+pub mod columns;
+pub mod event;
+pub mod flows;
+pub mod health;
+pub mod ports;
+pub mod request;
+pub mod series;
+pub mod set;
+pub mod timing;
+pub mod view;
+
+pub use budget::Budget;
+pub use columns::{Builtin, Column, ColumnId, Registry};
+pub use event::{Event, EventKind};
+pub use flows::{FlowRow, Flows};
+pub use health::Health;
+pub use ports::{
+    Admission, Call, CallError, Disaggregation, Filter, FlowControl, Leg, LegStage, Own, OwnFactory, Picker,
+    Placement, Reason, Rejection, Scorer, Stage, Verdict,
+};
+pub use request::{PrefixSource, Request};
+pub use set::{Chain, OnEmpty, OnError, Plugin, PolicySet, Slot, Source};
+pub use timing::CallTimes;
+pub use view::EndpointView;

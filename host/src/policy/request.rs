@@ -1,0 +1,93 @@
+//! One request as policies see it.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use http::HeaderMap;
+
+use crate::clock::Nanos;
+use crate::prefix;
+use crate::types::{Api, Prompt};
+
+/// Facts of one request. Built once when the body has been read; immutable from then on.
+#[derive(Debug)]
+pub struct Request {
+    /// `x-request-id`, the client's or ours.
+    pub id: Box<str>,
+    /// The API through which it came.
+    pub api: Api,
+    /// Path without query.
+    pub path: Box<str>,
+    /// Model after aliases and rewrites; empty where the API has none.
+    pub model: Box<str>,
+    /// LoRA adapter, when the model names one.
+    pub adapter: Option<Box<str>>,
+    /// Who called, when callers are known.
+    pub tenant: Option<Box<str>>,
+    /// Fairness id; empty for the default flow.
+    pub flow: Box<str>,
+    /// Higher first; negative is sheddable.
+    pub priority: i32,
+    /// Session id, when one is known.
+    pub session: Option<Box<str>>,
+    /// Turns already seen in this session.
+    pub turn: u32,
+    /// Prompt length in tokens.
+    pub prompt_tokens: u32,
+    /// Whether `prompt_tokens` is a count and not an estimate.
+    pub prompt_tokens_exact: bool,
+    /// The limit on output tokens that the client set.
+    pub max_output_tokens: Option<u32>,
+    /// Whether the client asked for a stream.
+    pub streaming: bool,
+    /// Target for the time to first token, milliseconds.
+    pub ttft_target_ms: Option<f32>,
+    /// Target for the time per output token, milliseconds.
+    pub tpot_target_ms: Option<f32>,
+    /// How long the client lets it wait in the queue, milliseconds.
+    pub ttl_ms: Option<u32>,
+    /// When it arrived.
+    pub arrived: Nanos,
+    /// The client's headers.
+    pub headers: HeaderMap,
+    /// The client's body, as it came.
+    pub body: Bytes,
+    /// The canonical prompt and how it is hashed; none where there is no prompt.
+    pub prefix: Option<PrefixSource>,
+}
+
+/// A prompt that is hashed at most once, and only if somebody asks.
+#[derive(Debug)]
+pub struct PrefixSource {
+    prompt: Prompt,
+    seed: u64,
+    block_tokens: u32,
+    hashes: OnceLock<Arc<[u64]>>,
+}
+
+impl PrefixSource {
+    /// A prompt to be hashed in blocks of `block_tokens` tokens with `seed` before the first.
+    #[must_use]
+    pub fn new(prompt: Prompt, seed: u64, block_tokens: u32) -> Self {
+        Self { prompt, seed, block_tokens, hashes: OnceLock::new() }
+    }
+
+    /// Tokens in one block.
+    #[must_use]
+    pub fn block_tokens(&self) -> u32 {
+        self.block_tokens
+    }
+
+    /// Chained hashes of the full blocks of the prompt.
+    pub fn hashes(&self) -> &Arc<[u64]> {
+        self.hashes.get_or_init(|| prefix::block_hashes(self.seed, &self.prompt, self.block_tokens).into())
+    }
+}
+
+impl Request {
+    /// Chained hashes of the full blocks of the prompt; empty without a prompt.
+    #[must_use]
+    pub fn prefix_hashes(&self) -> &[u64] {
+        self.prefix.as_ref().map_or(&[], |source| source.hashes())
+    }
+}

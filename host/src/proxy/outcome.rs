@@ -1,0 +1,145 @@
+//! What a refusal is to a client: status, code, reason and metric, decided here alone.
+
+use std::time::Duration;
+
+use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::{Response, StatusCode};
+
+use super::body::Answer;
+use super::headers::{DROPPED_REASON, mark};
+use crate::api::{self, ApiError};
+use crate::flow::Full;
+use crate::route::Refusal;
+use crate::types::Api;
+
+/// Why a request is not answered by an engine.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failure {
+    /// The request itself is at fault.
+    #[error(transparent)]
+    Client(#[from] ApiError),
+    /// The body is too long.
+    #[error("the body is longer than {0} bytes; send less, or raise `limits.body_bytes`")]
+    TooLarge(usize),
+    /// The body did not come.
+    #[error("the body did not arrive: {0}")]
+    BodyLost(String),
+    /// The body did not come in time.
+    #[error("the body did not arrive within {} ms", .0.as_millis())]
+    BodyTimeout(Duration),
+    /// Nobody serves the model.
+    #[error("the model `{model}` is not served here; served are: {served}")]
+    UnknownModel { model: Box<str>, served: String },
+    /// The policies say no, or nobody can take it.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The queue takes no more.
+    #[error("the queue is full ({}); try again later", full_of(*.0))]
+    QueueFull(Full),
+    /// A more important request took its place.
+    #[error("a request of a higher priority took this one's place in the full queue; try again later")]
+    Displaced,
+    /// Its time in the queue was up.
+    #[error("no capacity within {waited_ms} ms; try again later")]
+    Expired { waited_ms: u64 },
+    /// Its time was up and there was no endpoint at all.
+    #[error("no endpoint of pool `{pool}` is up: {why}")]
+    NobodyUp { pool: Box<str>, why: String },
+    /// The process shuts down.
+    #[error("the router is shutting down")]
+    ShuttingDown,
+    /// Every endpoint was tried.
+    #[error("no endpoint answered; tried {0}")]
+    AllFailed(String),
+    /// The last endpoint tried did not answer in time.
+    #[error("no endpoint answered in time; tried {0}")]
+    TimedOut(String),
+}
+
+fn full_of(full: Full) -> &'static str {
+    match full {
+        Full::Requests => "requests",
+        Full::Bytes => "bytes",
+    }
+}
+
+/// What a client and the metrics are told.
+struct Told {
+    status: StatusCode,
+    code: &'static str,
+    /// llm-d's value of the dropped-reason header, for refusals of load and capacity.
+    dropped: Option<&'static str>,
+    retry_after: Option<Duration>,
+}
+
+/// When a retry is worth while, where nothing better is known: capacity is looked at far more often.
+const SOON: Duration = Duration::from_secs(1);
+
+impl Failure {
+    fn told(&self) -> Told {
+        let told = |status, code| Told { status, code, dropped: None, retry_after: None };
+        let dropped =
+            |status, code, reason| Told { status, code, dropped: Some(reason), retry_after: Some(SOON) };
+        match self {
+            Self::Client(error) => told(error.status, error.code),
+            Self::TooLarge(_) => told(StatusCode::PAYLOAD_TOO_LARGE, "request_too_large"),
+            Self::BodyLost(_) => told(StatusCode::BAD_REQUEST, "incomplete_body"),
+            Self::BodyTimeout(_) => told(StatusCode::REQUEST_TIMEOUT, "request_timeout"),
+            Self::UnknownModel { .. } => told(StatusCode::NOT_FOUND, "model_not_found"),
+            Self::Refused(Refusal::Rejected(rejection)) => Told {
+                status: StatusCode::from_u16(rejection.status).unwrap_or(StatusCode::TOO_MANY_REQUESTS),
+                code: "rejected_by_policy",
+                dropped: Some("rejected-by-policy"),
+                retry_after: rejection.retry_after_ms.map(|ms| Duration::from_millis(ms.into())),
+            },
+            Self::Refused(Refusal::NoEndpoints | Refusal::Filtered(_)) | Self::NobodyUp { .. } => {
+                dropped(StatusCode::SERVICE_UNAVAILABLE, "no_endpoint_available", "rejected-no-endpoints")
+            }
+            Self::Refused(Refusal::Policy { .. }) => {
+                dropped(StatusCode::SERVICE_UNAVAILABLE, "policy_failed", "rejected-policy-failed")
+            }
+            Self::QueueFull(_) | Self::Displaced => {
+                dropped(StatusCode::TOO_MANY_REQUESTS, "queue_full", "rejected-saturated")
+            }
+            Self::Expired { .. } => {
+                dropped(StatusCode::TOO_MANY_REQUESTS, "queue_timeout", "rejected-ttl-expired")
+            }
+            Self::ShuttingDown => {
+                dropped(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", "rejected-shutting-down")
+            }
+            Self::AllFailed(_) => told(StatusCode::BAD_GATEWAY, "endpoint_failed"),
+            Self::TimedOut(_) => told(StatusCode::GATEWAY_TIMEOUT, "endpoint_timeout"),
+        }
+    }
+
+    /// The status that the client gets.
+    pub(super) fn status(&self) -> u16 {
+        self.told().status.as_u16()
+    }
+
+    /// The label of the metric of refusals; none for mistakes of clients and failures of engines.
+    pub(super) fn dropped_reason(&self) -> Option<&'static str> {
+        self.told().dropped
+    }
+
+    /// The answer in the shape of the API that was called.
+    pub(super) fn answer(&self, api: Api, id: &str) -> Response<Answer> {
+        let told = self.told();
+        let error = match self {
+            Self::Client(error) => error.clone(),
+            _ => ApiError::new(told.status, told.code, self.to_string()),
+        };
+        let mut response = Response::new(Answer::whole(api::error::body(api, &error)));
+        *response.status_mut() = told.status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        mark(headers, id);
+        if let Some(reason) = told.dropped {
+            headers.insert(DROPPED_REASON, HeaderValue::from_static(reason));
+        }
+        if let Some(after) = told.retry_after {
+            headers.insert(RETRY_AFTER, HeaderValue::from(after.as_millis().div_ceil(1_000).max(1) as u64));
+        }
+        response
+    }
+}

@@ -1,0 +1,107 @@
+//! What routing needs to know of one pool.
+
+use std::sync::Arc;
+
+use crate::clock::Clock;
+use crate::policy::{Registry, Request};
+use crate::pool::{Endpoint, Pool, Reservation};
+use crate::prefix::{Index, Sessions};
+use crate::types::Profile;
+
+use super::Candidates;
+
+/// A pool with all that is known of what its endpoints hold.
+#[derive(Debug)]
+pub struct Lane {
+    /// The endpoints.
+    pub pool: Arc<Pool>,
+    /// Which prefixes they are believed to hold.
+    pub index: Index,
+    /// Which of them served a session last.
+    pub sessions: Sessions,
+    /// Names of columns.
+    pub registry: Arc<Registry>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Lane {
+    /// The endpoints that may serve a request in this profile: up, not draining, of the right role, and
+    /// listing the model.
+    #[must_use]
+    pub fn candidates(self: &Arc<Self>, request: &Arc<Request>, profile: Profile) -> Arc<Candidates> {
+        let fits = |endpoint: &Arc<Endpoint>| match profile {
+            Profile::Decode => endpoint.role.decodes(),
+            Profile::Prefill => endpoint.role.prefills(),
+        };
+        self.healthy(request, profile, fits)
+    }
+
+    /// All endpoints that may take part in a request, whatever their role.
+    #[must_use]
+    pub fn everyone(self: &Arc<Self>, request: &Arc<Request>) -> Arc<Candidates> {
+        self.healthy(request, Profile::Decode, |_| true)
+    }
+
+    fn healthy(
+        self: &Arc<Self>,
+        request: &Arc<Request>,
+        profile: Profile,
+        fits: impl Fn(&Arc<Endpoint>) -> bool,
+    ) -> Arc<Candidates> {
+        let now = self.clock.now();
+        let usable = |endpoint: &&Arc<Endpoint>| endpoint.usable(now) && fits(endpoint);
+        let all = self.pool.endpoints();
+        let mut endpoints: Vec<_> = all.iter().filter(usable).cloned().collect();
+        let lists = |endpoint: &Arc<Endpoint>| endpoint.lists(&request.model);
+        // A model that only the configuration knows is not in any endpoint's list.
+        if !request.model.is_empty() && endpoints.iter().any(lists) {
+            endpoints.retain(lists);
+        }
+        Candidates::new(Arc::clone(self), Some(Arc::clone(request)), profile, endpoints.into(), now)
+    }
+
+    /// The endpoints that can decode, with no request in view: what saturation is about.
+    #[must_use]
+    pub fn standing(self: &Arc<Self>) -> Arc<Candidates> {
+        let now = self.clock.now();
+        let usable = |endpoint: &&Arc<Endpoint>| endpoint.usable(now) && endpoint.role.decodes();
+        let endpoints = self.pool.endpoints().iter().filter(usable).cloned().collect();
+        Candidates::new(Arc::clone(self), None, Profile::Decode, endpoints, now)
+    }
+
+    /// Prompt tokens of the request that the endpoint is believed to hold.
+    #[must_use]
+    pub fn cached_tokens(&self, request: &Request, endpoint: &Endpoint) -> u32 {
+        let Some(source) = request.prefix.as_ref().filter(|_| self.registry.wants_prefix()) else { return 0 };
+        let mut matched = Vec::with_capacity(1);
+        self.index.lookup(source.hashes(), &[endpoint.id], &mut matched);
+        let blocks = matched.first().copied().unwrap_or(0);
+        blocks.saturating_mul(source.block_tokens()).min(request.prompt_tokens)
+    }
+
+    /// Takes the endpoint for a request: what it will have to prefill counts at once.
+    #[must_use]
+    pub fn reserve(&self, request: &Request, endpoint: &Arc<Endpoint>) -> Reservation {
+        let uncached = request.prompt_tokens.saturating_sub(self.cached_tokens(request, endpoint));
+        endpoint.reserve(uncached, request.prompt_tokens)
+    }
+
+    /// The request has been sent: from now on the endpoint is believed to hold its prompt.
+    pub fn sent(&self, request: &Request, endpoint: &Endpoint) {
+        if let Some(source) = request.prefix.as_ref().filter(|_| self.registry.wants_prefix()) {
+            self.index.insert(endpoint.id, source.hashes());
+        }
+        if let Some(session) = &request.session {
+            self.sessions.note(session, endpoint.id, self.clock.now());
+        }
+    }
+
+    /// The request came to nothing there: of its prompt only the first `held` tokens are believed.
+    pub fn unsent(&self, request: &Request, endpoint: &Endpoint, held: u32) {
+        if let Some(source) = request.prefix.as_ref().filter(|_| self.registry.wants_prefix()) {
+            let blocks = held.checked_div(source.block_tokens()).unwrap_or(0);
+            self.index.truncate(endpoint.id, source.hashes(), usize::try_from(blocks).unwrap_or(0));
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! The order in which endpoints are tried when no picker says it.
+//!
+//! The highest sum of weighted scores first. Equal sums, and no scores at all, go by load for their weight,
+//! then by a random number of the request: never the first in the list.
+
+use std::cmp::Ordering;
+
+use super::Candidates;
+use crate::policy::Request;
+
+/// Sums that differ by less count as equal: f32 noise must not decide.
+const SAME: f32 = 1e-6;
+
+/// All positions, best first.
+#[expect(clippy::cast_precision_loss, reason = "a load that f32 cannot hold exactly is no tie")]
+pub(super) fn by_score(candidates: &Candidates, request: &Request, scores: &[f32]) -> Vec<u32> {
+    let seed = xxhash_rust::xxh64::xxh64(request.id.as_bytes(), 1);
+    let mut keyed: Vec<_> = candidates
+        .endpoints()
+        .iter()
+        .zip(scores)
+        .zip(0_u32..)
+        .map(|((endpoint, score), position)| {
+            let load = endpoint.load.requests() as f32 / endpoint.weight.max(f32::MIN_POSITIVE);
+            let lot = xxhash_rust::xxh64::xxh64(&endpoint.key.0.to_le_bytes(), seed);
+            ((score / SAME).round(), load, lot, position)
+        })
+        .collect();
+    keyed.sort_unstable_by(|a, b| {
+        let score = b.0.partial_cmp(&a.0).unwrap_or(Ordering::Equal);
+        score.then(a.1.partial_cmp(&b.1).unwrap_or(Ordering::Equal)).then(a.2.cmp(&b.2))
+    });
+    keyed.into_iter().map(|(_, _, _, position)| position).collect()
+}
+
+/// A picker's positions, then all others by score.
+pub(super) fn completed(picked: Vec<u32>, all_by_score: Vec<u32>) -> Vec<u32> {
+    let mut order = picked;
+    let rest: Vec<u32> = all_by_score.into_iter().filter(|position| !order.contains(position)).collect();
+    order.extend(rest);
+    order
+}

@@ -1,0 +1,321 @@
+//! The stages in order.
+
+use std::sync::Arc;
+
+use super::ask::{ask, default_allowed};
+use super::explain::{Given, Trace};
+use super::{Candidates, Lane, pick};
+use crate::policy::{
+    Budget, Call, Chain, EndpointView, LegStage, OnEmpty, Placement, Reason, Rejection, Request, Slot, Stage,
+    Verdict, clean,
+};
+use crate::pool::{Endpoint, Reservation};
+use crate::types::Profile;
+
+/// Why a request is not served.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Refusal {
+    /// An admission policy said no.
+    #[error("{}", .0.reason)]
+    Rejected(Rejection),
+    /// No endpoint of the pool can take it.
+    #[error("no endpoint is available")]
+    NoEndpoints,
+    /// A filter kept nobody.
+    #[error("the filter `{0}` keeps no endpoint")]
+    Filtered(Box<str>),
+    /// A policy that must not be skipped gave no usable answer.
+    #[error("the policy `{plugin}` must not be skipped and its {} stage failed: {}", stage.as_str(), reason.as_str())]
+    Policy {
+        /// Who failed.
+        plugin: Box<str>,
+        /// At what.
+        stage: Stage,
+        /// How.
+        reason: Reason,
+    },
+}
+
+/// Where a leg before decode may go, best first.
+#[derive(Debug)]
+pub struct PlannedLeg {
+    /// What is done.
+    pub stage: LegStage,
+    /// Endpoints in the order in which they are tried.
+    pub order: Vec<Arc<Endpoint>>,
+}
+
+/// Where a request goes.
+#[derive(Debug)]
+pub struct Choice {
+    /// Endpoints in the order in which they are tried; never empty.
+    pub order: Vec<Arc<Endpoint>>,
+    /// Of the first of them.
+    pub reservation: Reservation,
+    /// Legs to run before decode.
+    pub legs: Vec<PlannedLeg>,
+}
+
+/// Asks every admission policy.
+///
+/// # Errors
+/// The first refusal.
+pub fn admit(
+    lane: &Arc<Lane>,
+    chain: &Chain,
+    request: &Arc<Request>,
+    budget: &Budget,
+    trace: &mut Trace,
+) -> Result<(), Refusal> {
+    if chain.admission.is_empty() {
+        return Ok(());
+    }
+    let candidates: Arc<dyn EndpointView> = lane.candidates(request, Profile::Decode);
+    let call = Call { request, endpoints: &candidates, budget };
+    for slot in &chain.admission {
+        let answer = ask(slot, Stage::Admission, &*lane.clock, budget, |policy| {
+            policy.admit(call).and_then(clean::verdict)
+        });
+        trace.note(slot, Stage::Admission, None, answer.as_ref().map(Given::verdict));
+        match answer {
+            Ok(Verdict::Accept) => {}
+            Ok(Verdict::Reject(rejection)) => return Err(Refusal::Rejected(rejection)),
+            Err(error) => default_allowed(&slot.plugin, Stage::Admission, &error)?,
+        }
+    }
+    Ok(())
+}
+
+/// Asks where the request waits if it has to. Without an answer: one flow for all, first come first served.
+///
+/// # Errors
+/// When the flow-control policy must not be skipped.
+pub fn place(
+    lane: &Arc<Lane>,
+    chain: &Chain,
+    request: &Arc<Request>,
+    budget: &Budget,
+    trace: &mut Trace,
+) -> Result<Placement, Refusal> {
+    let Some(slot) = &chain.flow else { return Ok(first_come(request)) };
+    let candidates: Arc<dyn EndpointView> = lane.candidates(request, Profile::Decode);
+    let call = Call { request, endpoints: &candidates, budget };
+    let answer = ask(slot, Stage::FlowControl, &*lane.clock, budget, |policy| {
+        policy.place(call).and_then(clean::placement)
+    });
+    trace.note(slot, Stage::FlowControl, None, answer.as_ref().map(Given::placement));
+    match answer {
+        Ok(placement) => Ok(placement),
+        Err(error) => {
+            default_allowed(&slot.plugin, Stage::FlowControl, &error)?;
+            Ok(first_come(request))
+        }
+    }
+}
+
+fn first_come(request: &Request) -> Placement {
+    Placement {
+        flow: "".into(),
+        band: 0,
+        weight: 1.0,
+        cost: request.prompt_tokens,
+        rank: 0.0,
+        ceiling: 1.0,
+        ttl_ms: None,
+    }
+}
+
+/// Filters, scores, picks, reserves and asks whether to split.
+///
+/// # Errors
+/// When nobody can serve the request.
+pub fn choose(
+    lane: &Arc<Lane>,
+    chain: &Chain,
+    request: &Arc<Request>,
+    budget: &Budget,
+    trace: &mut Trace,
+) -> Result<Choice, Refusal> {
+    let judging = Judging { lane, chain, request, budget };
+    let candidates = lane.candidates(request, Profile::Decode);
+    let order = judging.order(candidates, Profile::Decode, trace)?;
+    let first = order.first().ok_or(Refusal::NoEndpoints)?;
+    let reservation = lane.reserve(request, first);
+    let legs = judging.split(first, trace)?;
+    Ok(Choice { order, reservation, legs })
+}
+
+struct Judging<'a> {
+    lane: &'a Arc<Lane>,
+    chain: &'a Chain,
+    request: &'a Arc<Request>,
+    budget: &'a Budget,
+}
+
+impl Judging<'_> {
+    /// The endpoints of a profile in the order in which they are to be tried.
+    fn order(
+        &self,
+        all: Arc<Candidates>,
+        profile: Profile,
+        trace: &mut Trace,
+    ) -> Result<Vec<Arc<Endpoint>>, Refusal> {
+        if all.is_empty() {
+            return Err(Refusal::NoEndpoints);
+        }
+        trace.judge(profile, &all);
+        let left = self.filter(&all, profile, trace)?;
+        let scores = self.score(&left, profile, trace)?;
+        let order = self.pick(&left, profile, &scores, trace)?;
+        let order: Vec<_> = order.iter().filter_map(|position| left.at(*position)).cloned().collect();
+        trace.judged(profile, &all, &left, scores, &order);
+        Ok(order)
+    }
+
+    fn filter(
+        &self,
+        all: &Arc<Candidates>,
+        profile: Profile,
+        trace: &mut Trace,
+    ) -> Result<Arc<Candidates>, Refusal> {
+        let mut left = Arc::clone(all);
+        for slot in judges(&self.chain.filters, profile) {
+            let view = Arc::clone(&left) as Arc<dyn EndpointView>;
+            let call = self.call(&view);
+            let answer = ask(slot, Stage::Filter, &*self.lane.clock, self.budget, |policy| {
+                policy.keep(call).and_then(|kept| clean::positions(kept, view.len()))
+            });
+            trace.note(
+                slot,
+                Stage::Filter,
+                Some(profile),
+                answer.as_ref().map(|kept| Given::kept(&left, kept)),
+            );
+            match answer {
+                Ok(kept) if kept.is_empty() && slot.plugin.on_empty == OnEmpty::Ignore => {}
+                Ok(kept) if kept.is_empty() => return Err(Refusal::Filtered(slot.plugin.name.clone())),
+                Ok(kept) if kept.len() == left.len() => {}
+                Ok(kept) => left = left.subset(&kept),
+                Err(error) => default_allowed(&slot.plugin, Stage::Filter, &error)?,
+            }
+        }
+        Ok(left)
+    }
+
+    fn score(
+        &self,
+        left: &Arc<Candidates>,
+        profile: Profile,
+        trace: &mut Trace,
+    ) -> Result<Vec<f32>, Refusal> {
+        let mut sums = vec![0.0; left.len()];
+        let view = Arc::clone(left) as Arc<dyn EndpointView>;
+        let call = self.call(&view);
+        for slot in judges(&self.chain.scorers, profile) {
+            let answer = ask(slot, Stage::Scorer, &*self.lane.clock, self.budget, |policy| {
+                policy.score(call).and_then(|scores| clean::scores(scores, view.len()))
+            });
+            match answer {
+                Ok(scores) => {
+                    slot.plugin.health.clamped(scores.clamped);
+                    for (sum, score) in sums.iter_mut().zip(&scores.values) {
+                        *sum += slot.weight * score;
+                    }
+                    trace.note(slot, Stage::Scorer, Some(profile), Ok(Given::Scores(scores.values)));
+                }
+                Err(error) => {
+                    trace.note(slot, Stage::Scorer, Some(profile), Err(&error));
+                    default_allowed(&slot.plugin, Stage::Scorer, &error)?;
+                }
+            }
+        }
+        Ok(sums)
+    }
+
+    fn pick(
+        &self,
+        left: &Arc<Candidates>,
+        profile: Profile,
+        scores: &[f32],
+        trace: &mut Trace,
+    ) -> Result<Vec<u32>, Refusal> {
+        let by_score = pick::by_score(left, self.request, scores);
+        let Some(slot) = judges(self.chain.picker.as_slice(), profile).next() else { return Ok(by_score) };
+        let view = Arc::clone(left) as Arc<dyn EndpointView>;
+        let call = self.call(&view);
+        let count = u32::try_from(left.len()).unwrap_or(u32::MAX);
+        let answer = ask(slot, Stage::Picker, &*self.lane.clock, self.budget, |policy| {
+            policy.pick(call, scores, count).and_then(|picked| clean::positions(picked, view.len()))
+        });
+        trace.note(
+            slot,
+            Stage::Picker,
+            Some(profile),
+            answer.as_ref().map(|picked| Given::kept(left, picked)),
+        );
+        match answer {
+            Ok(picked) => Ok(pick::completed(picked, by_score)),
+            Err(error) => {
+                default_allowed(&slot.plugin, Stage::Picker, &error)?;
+                Ok(by_score)
+            }
+        }
+    }
+
+    fn split(&self, decode: &Arc<Endpoint>, trace: &mut Trace) -> Result<Vec<PlannedLeg>, Refusal> {
+        let Some(slot) = &self.chain.disaggregation else { return Ok(Vec::new()) };
+        let everyone = self.lane.everyone(self.request);
+        // Engines hand KV over only when they were set up for it, and a pool says so by giving roles: where
+        // every endpoint does everything there is nothing to ask.
+        let elsewhere = everyone
+            .endpoints()
+            .iter()
+            .any(|endpoint| endpoint.id != decode.id && endpoint.role.prefills() != endpoint.role.decodes());
+        let Some(position) = everyone.position(decode).filter(|_| elsewhere) else { return Ok(Vec::new()) };
+        let view = Arc::clone(&everyone) as Arc<dyn EndpointView>;
+        let call = self.call(&view);
+        let answer = ask(slot, Stage::Disaggregation, &*self.lane.clock, self.budget, |policy| {
+            let legs = policy.split(call, position)?;
+            for leg in &legs {
+                clean::positions(leg.candidates.clone(), view.len())?;
+            }
+            Ok(legs)
+        });
+        trace.note(
+            slot,
+            Stage::Disaggregation,
+            Some(Profile::Prefill),
+            answer.as_ref().map(|legs| Given::legs(&everyone, legs)),
+        );
+        let legs = match answer {
+            Ok(legs) => legs,
+            Err(error) => {
+                default_allowed(&slot.plugin, Stage::Disaggregation, &error)?;
+                return Ok(Vec::new());
+            }
+        };
+        let mut planned = Vec::with_capacity(legs.len());
+        for leg in legs {
+            let mut order: Vec<_> =
+                leg.candidates.iter().filter_map(|position| everyone.at(*position)).cloned().collect();
+            if order.is_empty() {
+                let candidates = self.lane.candidates(self.request, Profile::Prefill);
+                order = self.order(candidates, Profile::Prefill, trace).unwrap_or_default();
+            }
+            order.retain(|endpoint| endpoint.id != decode.id);
+            if !order.is_empty() {
+                planned.push(PlannedLeg { stage: leg.stage, order });
+            }
+        }
+        Ok(planned)
+    }
+
+    fn call<'b>(&'b self, endpoints: &'b Arc<dyn EndpointView>) -> Call<'b> {
+        Call { request: self.request, endpoints, budget: self.budget }
+    }
+}
+
+/// The slots whose plugin judges candidates of this profile.
+fn judges<P: ?Sized>(slots: &[Slot<P>], profile: Profile) -> impl Iterator<Item = &Slot<P>> {
+    slots.iter().filter(move |slot| slot.plugin.profiles.contains(&profile))
+}
