@@ -1,0 +1,120 @@
+//! Who waits, and who goes first.
+
+use std::time::Duration;
+
+use sluicegate_tests::{Answer, Engine, Metrics, Router, wait};
+use tokio::task::JoinHandle;
+
+/// A pool of one full engine, whose requests all have to wait.
+async fn full(queue: &str) -> (Engine, Router) {
+    let engine = Engine::start().await;
+    let config = format!(
+        "[[plugin]]\nname = \"fairness\"\nconfig = {{ headroom = 0.0 }}\n\
+         [[pool]]\nname = \"p\"\nendpoints = [\"{}\"]\n{queue}\n",
+        engine.url()
+    );
+    let router = Router::with(config).start().await;
+    engine.report(Metrics::full());
+    wait::until("the router knows that the engine is full", async || {
+        let pools = router.admin_json("/endpoints").await;
+        pools["pools"][0]["queue"]["saturation"].as_f64().is_some_and(|saturation| saturation >= 1.0)
+    })
+    .await;
+    (engine, router)
+}
+
+async fn waiting(router: &Router, count: f64) {
+    wait::until(&format!("{count} requests wait"), async || {
+        router.metric("sluicegate_queue_requests", &[]).await == count
+    })
+    .await;
+}
+
+/// Lets everything go and says in which order it came to the engine.
+async fn order(engine: &Engine, asks: Vec<JoinHandle<Answer>>) -> Vec<String> {
+    engine.report(Metrics::default());
+    for ask in asks {
+        ask.await.unwrap().expect(200).await.bytes().await;
+    }
+    let said = |body: &[u8]| {
+        let body: sluicegate_tests::Value = serde_json::from_slice(body).unwrap();
+        body["messages"][0]["content"].as_str().unwrap().to_owned()
+    };
+    engine.received().iter().map(|received| said(&received.body)).collect()
+}
+
+fn mean_place(order: &[String], name: &str) -> f64 {
+    let places: Vec<usize> = (0..order.len()).filter(|place| order[*place] == name).collect();
+    places.iter().sum::<usize>() as f64 / places.len() as f64
+}
+
+#[tokio::test]
+async fn the_higher_band_goes_first() {
+    let (engine, router) = full("").await;
+    let mut asks = Vec::new();
+    for (name, priority) in [("low", "0"), ("high", "5")] {
+        for _ in 0..10 {
+            asks.push(tokio::spawn(router.chat(name).header("x-sluicegate-priority", priority).send()));
+        }
+        waiting(&router, asks.len() as f64).await;
+    }
+    let order = order(&engine, asks).await;
+    // Requests that are let go together may overtake each other on the way; whole bands may not.
+    assert!(mean_place(&order, "high") + 5.0 < mean_place(&order, "low"), "{order:?}");
+}
+
+#[tokio::test]
+async fn a_flow_that_asks_much_does_not_crowd_out_one_that_asks_little() {
+    let (engine, router) = full("").await;
+    let mut asks = Vec::new();
+    for (name, count) in [("greedy", 20), ("modest", 4)] {
+        for _ in 0..count {
+            asks.push(tokio::spawn(router.chat(name).header("x-llm-d-inference-fairness-id", name).send()));
+        }
+        waiting(&router, asks.len() as f64).await;
+    }
+    let order = order(&engine, asks).await;
+    // First come, first served would put the modest ones last, at 21.5 on average.
+    assert!(mean_place(&order, "modest") < 12.0, "{order:?}");
+}
+
+#[tokio::test]
+async fn who_waits_too_long_is_told_so() {
+    let (engine, router) = full("queue = { ttl_ms = 200 }").await;
+    let answer = router.chat("hello").send().await.expect(429).await;
+    assert_eq!(answer.header("x-llm-d-request-dropped-reason"), Some("rejected-ttl-expired"));
+    assert!(answer.header("retry-after").is_some());
+    assert!(answer.json().await["error"]["message"].is_string());
+    assert!(engine.received().is_empty());
+}
+
+#[tokio::test]
+async fn a_full_queue_refuses_at_once() {
+    let (engine, router) = full("queue = { max_requests = 3 }").await;
+    let mut asks: Vec<_> = (0..3).map(|_| tokio::spawn(router.chat("waits").send())).collect();
+    waiting(&router, 3.0).await;
+    let answer = router.chat("refused").send().await.expect(429).await;
+    assert_eq!(answer.header("x-llm-d-request-dropped-reason"), Some("rejected-saturated"));
+    assert!(
+        router.metric("sluicegate_requests_refused_total", &[("reason", "rejected-saturated")]).await >= 1.0
+    );
+
+    // A place in the queue ends with the client that holds it.
+    asks.pop().unwrap().abort();
+    waiting(&router, 2.0).await;
+    assert_eq!(order(&engine, asks).await, ["waits", "waits"]);
+}
+
+#[tokio::test]
+async fn an_empty_pool_queues_until_an_endpoint_comes() {
+    let engine = Engine::start().await;
+    let addr = engine.crash().await;
+    let config = format!("[[pool]]\nname = \"p\"\nmodels = [\"tiny\"]\nendpoints = [\"http://{addr}\"]\n");
+    let router = Router::with(config).unready().start().await;
+    let ask = tokio::spawn(router.chat("patience").send());
+    waiting(&router, 1.0).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(!ask.is_finished());
+    let _engine = Engine::at(&addr, "tiny").await;
+    ask.await.unwrap().expect(200).await;
+}

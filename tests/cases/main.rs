@@ -1,0 +1,28 @@
+//! Black-box tests of the built binary. One binary, one topic a file. Run them with `cargo xtask test`, which
+//! builds and installs all that they need.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "this is test code: a broken expectation is a failed test, and says where"
+)]
+
+mod admin;
+mod clients;
+mod command_line;
+mod configuration;
+mod decisions;
+mod disaggregation;
+mod errors;
+mod flow;
+mod forwarding;
+mod hostile;
+mod language;
+mod life;
+mod models;
+mod plugin_directory;
+mod retries;
+mod streaming;
+mod swaps;
+mod vllm;

@@ -1,0 +1,56 @@
+//! The language of the black-box tests: engines to route to, a router to route, and a client to ask.
+//!
+//! ```no_run
+//! # async fn test() {
+//! use sluicegate_tests::{Engine, Reply, Router};
+//!
+//! let engine = Engine::start().await;
+//! engine.next(Reply::says("good morning"));
+//! let router = Router::to(&[&engine]).start().await;
+//! let answer = router.chat("hello").send().await;
+//! assert_eq!(answer.status(), 200);
+//! # }
+//! ```
+//!
+//! - [`Engine`] is a model server in this process that does what the test scripts; [`SimEngine`] is the
+//!   project's own simulator, [`LlamaServer`] a real llama.cpp, [`VllmServer`] a real vLLM.
+//! - [`Router`] is the built binary, started on free ports and ended when it is dropped.
+//! - [`Request`] and [`Answer`] are a real HTTP client; [`RawConnection`] sends what no client would.
+//! - [`PluginDir`] is a directory of policies, changed the ways in which operators change one.
+//! - [`wait`] holds a condition to come true. Nothing here sleeps and hopes.
+//!
+//! Where the programs under test are comes from the environment that `cargo xtask test` sets ([`places`]).
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "this is test code: a broken expectation is a failed test, and says where"
+)]
+
+mod answer;
+mod child;
+mod engine;
+mod llama;
+mod plugin_dir;
+mod raw;
+mod request;
+mod router;
+mod router_views;
+mod sim;
+mod vllm;
+
+pub mod places;
+pub mod wait;
+
+pub use answer::{Answer, Broken};
+pub use engine::{Engine, Live, Metrics, Received, Reply};
+pub use llama::LlamaServer;
+pub use plugin_dir::{PluginDir, builtin, digest, guest};
+pub use raw::RawConnection;
+pub use request::{Connection, Request, get, post};
+pub use router::{Router, RouterBuilder};
+pub use sim::SimEngine;
+pub use vllm::VllmServer;
+
+pub use serde_json::{Value, json};
