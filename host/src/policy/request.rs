@@ -13,7 +13,7 @@ use crate::types::{Api, Prompt};
 #[derive(Debug)]
 pub struct Request {
     /// `x-request-id`, the client's or ours.
-    pub id: Box<str>,
+    pub id: Arc<str>,
     /// The API through which it came.
     pub api: Api,
     /// Path without query.

@@ -133,7 +133,7 @@ impl Job {
         let mut reservation = Some(reservation);
         let mut body = Some(body);
         let mut timed_out = false;
-        for endpoint in &order {
+        for endpoint in order.iter() {
             let reserved = self.reserved(&mut reservation, endpoint);
             let held = self.start(endpoint);
             let sending = || self.engine_request(endpoint, body.take()?);
@@ -263,7 +263,7 @@ impl Job {
     fn tell(&self, kind: EventKind, endpoint: Option<EndpointId>, spent: Spent) {
         self.service.controller.event(Event {
             kind,
-            request: Arc::from(&*self.request.id),
+            request: Arc::clone(&self.request.id),
             flow: Some(self.pass.flow()),
             endpoint,
             at_ms: self.proxy.clock.now() / crate::clock::MILLI,

@@ -1,6 +1,7 @@
 //! Headers: what is understood of a client's, what goes on to an engine, what comes back.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use http::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue};
 
@@ -51,7 +52,7 @@ const MAX_NAME: usize = 256;
 /// What a client says about its request beside the body.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Said {
-    pub(super) id: Box<str>,
+    pub(super) id: Arc<str>,
     pub(super) session: Option<Box<str>>,
     pub(super) flow: Box<str>,
     pub(super) priority: i32,
@@ -63,7 +64,7 @@ pub(super) struct Said {
 /// Reads the headers that are understood; values that make no sense are as good as absent.
 pub(super) fn said(headers: &HeaderMap) -> Said {
     Said {
-        id: text(headers, &["x-request-id"]).filter(|id| is_sane_id(id)).map_or_else(new_id, Box::from),
+        id: text(headers, &["x-request-id"]).filter(|id| is_sane_id(id)).map_or_else(new_id, Arc::from),
         session: text(headers, &SESSION).map(Box::from),
         flow: text(headers, &FLOW).unwrap_or_default().into(),
         priority: text(headers, &PRIORITY).and_then(|value| value.parse().ok()).unwrap_or(0),
@@ -88,7 +89,7 @@ fn is_sane_id(id: &str) -> bool {
 }
 
 /// A request id of our own: 128 bits of the process's random seed and a counter, hex.
-fn new_id() -> Box<str> {
+fn new_id() -> Arc<str> {
     use std::hash::{BuildHasher, RandomState};
     use std::sync::LazyLock;
     use std::sync::atomic::{AtomicU64, Ordering};

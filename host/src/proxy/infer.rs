@@ -54,9 +54,10 @@ pub(super) async fn dispatch(
 ) -> Result<Dispatched, Failure> {
     let lane = &service.lane;
     let chain = set.chain(&service.config.chain);
-    route::admit(lane, &chain, request, budget, trace)?;
-    let placement = route::place(lane, &chain, request, budget, trace)?;
-    let open = !lane.candidates(request, Profile::Decode).endpoints().is_empty();
+    let mut candidates = lane.candidates(request, Profile::Decode);
+    route::admit(lane, &chain, request, &candidates, budget, trace)?;
+    let placement = route::place(lane, &chain, request, &candidates, budget, trace)?;
+    let open = !candidates.endpoints().is_empty();
     let deadline = request.arrived + patience(service, request, placement.ttl_ms, open);
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let place = Place { placement: &placement, bytes: request.body.len(), deadline, open };
@@ -70,14 +71,16 @@ pub(super) async fn dispatch(
         Entered::Full(full) => return Err(Failure::QueueFull(full)),
         Entered::Waits(_leaves_when_dropped) => {
             let outcome = receiver.await.unwrap_or(Outcome::ShuttingDown);
-            (passed(outcome, proxy, service, request)?, proxy.catalog.current())
+            let pass = passed(outcome, proxy, service, request)?;
+            candidates = lane.candidates(request, Profile::Decode);
+            (pass, proxy.catalog.current())
         }
     };
     let queued = proxy.clock.now().saturating_sub(request.arrived);
     service.metrics.queued(seconds(queued));
     trace.dispatched(set.generation, seconds(queued) * 1_000.0);
     let chain = set.chain(&service.config.chain);
-    let choice = route::choose(lane, &chain, request, budget, trace)?;
+    let choice = route::choose(lane, &chain, request, &candidates, budget, trace)?;
     pass.settled();
     Ok(Dispatched { pass, choice })
 }

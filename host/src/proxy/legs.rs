@@ -28,7 +28,7 @@ pub(super) async fn run(job: &mut Job, choice: &mut Choice, body: &Bytes) -> Byt
     let Some(dialect) = dialect(job, decode) else { return body.clone() };
     let mut decode_body = body.clone();
     for leg in legs.iter().filter(|leg| leg.stage == LegStage::Prefill) {
-        for endpoint in &leg.order {
+        for endpoint in leg.order.iter() {
             match prefill(job, endpoint, dialect, body).await {
                 Ok(bytes) => {
                     job.trace.prefilled(endpoint);

@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::Candidates;
 use super::candidates::Columns;
+use super::{Candidates, Order};
 use crate::policy::{CallError, Leg, LegStage, Placement, Plugin, Registry, Request, Slot, Stage, Verdict};
 use crate::pool::Endpoint;
 use crate::types::{Api, EndpointId, Profile};
 
-/// Candidates of one judgement that are kept; of more, the first of the order and as many of the rest.
+/// Candidates of one judgement that are kept, and as many of its order.
 const MAX_KEPT: usize = 256;
 
 /// A usable answer of a policy.
@@ -105,7 +105,9 @@ struct Judgement {
     profile: Profile,
     endpoints: Arc<[Arc<Endpoint>]>,
     columns: Columns,
-    scores: Vec<(Arc<Endpoint>, f32)>,
+    /// Those that the filters left, with their sums.
+    left: Arc<[Arc<Endpoint>]>,
+    scores: Vec<f32>,
     order: Vec<Arc<Endpoint>>,
 }
 
@@ -224,7 +226,7 @@ impl Trace {
         all: &Arc<Candidates>,
         left: &Candidates,
         scores: Vec<f32>,
-        order: &[Arc<Endpoint>],
+        order: &Order,
     ) {
         self.judging.retain(|(judging, _)| *judging != profile);
         let mut columns = left.columns_read();
@@ -232,9 +234,9 @@ impl Trace {
             // Read again on the whole set, so that the explanation has one value a candidate.
             columns = columns.into_iter().filter_map(|(id, _)| Some((id, all.whole_column(id)?))).collect();
         }
-        let scores = left.endpoints().iter().cloned().zip(scores).collect();
-        let endpoints = Arc::clone(all.endpoints());
-        self.judgements.push(Judgement { profile, endpoints, columns, scores, order: order.to_vec() });
+        let (endpoints, left) = (Arc::clone(all.endpoints()), Arc::clone(left.endpoints()));
+        let order = order.iter().take(MAX_KEPT).cloned().collect();
+        self.judgements.push(Judgement { profile, endpoints, columns, left, scores, order });
     }
 
     /// The finished record, with the status that the client got.
@@ -246,6 +248,7 @@ impl Trace {
                 profile,
                 endpoints,
                 columns,
+                left: Arc::default(),
                 scores: Vec::new(),
                 order: Vec::new(),
             });
@@ -259,7 +262,7 @@ impl Trace {
             }
         }
         Explanation {
-            id: self.request.id.clone(),
+            id: Arc::clone(&self.request.id),
             api: self.request.api,
             model: self.request.model.clone(),
             prompt_tokens: self.request.prompt_tokens,
@@ -284,18 +287,18 @@ impl Judgement {
             return;
         }
         self.endpoints = self.endpoints.iter().take(MAX_KEPT).cloned().collect();
+        self.left = self.left.iter().take(MAX_KEPT).cloned().collect();
         for (_, values) in &mut self.columns {
             *values = values.iter().take(MAX_KEPT).copied().collect();
         }
         self.scores.truncate(MAX_KEPT);
-        self.order.truncate(MAX_KEPT);
     }
 }
 
 /// The record of a finished request.
 #[derive(Debug)]
 pub struct Explanation {
-    id: Box<str>,
+    id: Arc<str>,
     api: Api,
     model: Box<str>,
     prompt_tokens: u32,
@@ -354,10 +357,8 @@ impl Explanation {
 impl Judgement {
     fn scores_json(&self) -> Value {
         let score = |endpoint: &Arc<Endpoint>| {
-            self.scores
-                .iter()
-                .find(|(scored, _)| scored.id == endpoint.id)
-                .map_or(f32::NAN, |(_, score)| *score)
+            let position = self.left.iter().position(|left| left.id == endpoint.id);
+            position.and_then(|position| self.scores.get(position)).copied().unwrap_or(f32::NAN)
         };
         let scores: Vec<f32> = self.endpoints.iter().map(score).collect();
         numbers(&scores)

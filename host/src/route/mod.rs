@@ -18,6 +18,7 @@ mod ask;
 mod candidates;
 mod explain;
 mod lane;
+mod order;
 mod pick;
 mod pipeline;
 #[cfg(test)]
@@ -26,4 +27,5 @@ mod tests;
 pub use candidates::Candidates;
 pub use explain::{Answer, Explanation, Given, Trace};
 pub use lane::Lane;
+pub use order::Order;
 pub use pipeline::{Choice, PlannedLeg, Refusal, admit, choose, place};

@@ -4,6 +4,7 @@
 //! then by a random number of the request: never the first in the list.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use super::Candidates;
 use crate::policy::Request;
@@ -11,11 +12,18 @@ use crate::policy::Request;
 /// Sums that differ by less count as equal: f32 noise must not decide.
 const SAME: f32 = 1e-6;
 
+/// How many of the best are in exact order. The rest follows, all worse than these, in no order: sorting thousands
+/// of endpoints for a request that needs one would cost more than all of its policies.
+const SORTED: usize = 64;
+
+/// Rounded score, load for weight, lot, position.
+type Key = (f32, f32, u64, u32);
+
 /// All positions, best first.
 #[expect(clippy::cast_precision_loss, reason = "a load that f32 cannot hold exactly is no tie")]
 pub(super) fn by_score(candidates: &Candidates, request: &Request, scores: &[f32]) -> Vec<u32> {
     let seed = xxhash_rust::xxh64::xxh64(request.id.as_bytes(), 1);
-    let mut keyed: Vec<_> = candidates
+    let mut keyed: Vec<Key> = candidates
         .endpoints()
         .iter()
         .zip(scores)
@@ -26,17 +34,24 @@ pub(super) fn by_score(candidates: &Candidates, request: &Request, scores: &[f32
             ((score / SAME).round(), load, lot, position)
         })
         .collect();
-    keyed.sort_unstable_by(|a, b| {
+    let better = |a: &Key, b: &Key| -> Ordering {
         let score = b.0.partial_cmp(&a.0).unwrap_or(Ordering::Equal);
         score.then(a.1.partial_cmp(&b.1).unwrap_or(Ordering::Equal)).then(a.2.cmp(&b.2))
-    });
+    };
+    if keyed.len() > SORTED {
+        keyed.select_nth_unstable_by(SORTED, better);
+    }
+    let exact = SORTED.min(keyed.len());
+    if let Some(best) = keyed.get_mut(..exact) {
+        best.sort_unstable_by(better);
+    }
     keyed.into_iter().map(|(_, _, _, position)| position).collect()
 }
 
 /// A picker's positions, then all others by score.
 pub(super) fn completed(picked: Vec<u32>, all_by_score: Vec<u32>) -> Vec<u32> {
     let mut order = picked;
-    let rest: Vec<u32> = all_by_score.into_iter().filter(|position| !order.contains(position)).collect();
-    order.extend(rest);
+    let named: HashSet<u32> = order.iter().copied().collect();
+    order.extend(all_by_score.into_iter().filter(|position| !named.contains(position)));
     order
 }

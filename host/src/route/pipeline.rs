@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::ask::{ask, default_allowed};
 use super::explain::{Given, Trace};
-use super::{Candidates, Lane, pick};
+use super::{Candidates, Lane, Order, pick};
 use crate::policy::{
     Budget, Call, Chain, EndpointView, LegStage, OnEmpty, Placement, Reason, Rejection, Request, Slot, Stage,
     Verdict, clean,
@@ -42,14 +42,14 @@ pub struct PlannedLeg {
     /// What is done.
     pub stage: LegStage,
     /// Endpoints in the order in which they are tried.
-    pub order: Vec<Arc<Endpoint>>,
+    pub order: Order,
 }
 
 /// Where a request goes.
 #[derive(Debug)]
 pub struct Choice {
     /// Endpoints in the order in which they are tried; never empty.
-    pub order: Vec<Arc<Endpoint>>,
+    pub order: Order,
     /// Of the first of them.
     pub reservation: Reservation,
     /// Legs to run before decode.
@@ -61,17 +61,15 @@ pub struct Choice {
 /// # Errors
 /// The first refusal.
 pub fn admit(
-    lane: &Arc<Lane>,
+    lane: &Lane,
     chain: &Chain,
     request: &Arc<Request>,
+    candidates: &Arc<Candidates>,
     budget: &Budget,
     trace: &mut Trace,
 ) -> Result<(), Refusal> {
-    if chain.admission.is_empty() {
-        return Ok(());
-    }
-    let candidates: Arc<dyn EndpointView> = lane.candidates(request, Profile::Decode);
-    let call = Call { request, endpoints: &candidates, budget };
+    let view = Arc::clone(candidates) as Arc<dyn EndpointView>;
+    let call = Call { request, endpoints: &view, budget };
     for slot in &chain.admission {
         let answer = ask(slot, Stage::Admission, &*lane.clock, budget, |policy| {
             policy.admit(call).and_then(clean::verdict)
@@ -91,15 +89,16 @@ pub fn admit(
 /// # Errors
 /// When the flow-control policy must not be skipped.
 pub fn place(
-    lane: &Arc<Lane>,
+    lane: &Lane,
     chain: &Chain,
     request: &Arc<Request>,
+    candidates: &Arc<Candidates>,
     budget: &Budget,
     trace: &mut Trace,
 ) -> Result<Placement, Refusal> {
     let Some(slot) = &chain.flow else { return Ok(first_come(request)) };
-    let candidates: Arc<dyn EndpointView> = lane.candidates(request, Profile::Decode);
-    let call = Call { request, endpoints: &candidates, budget };
+    let view = Arc::clone(candidates) as Arc<dyn EndpointView>;
+    let call = Call { request, endpoints: &view, budget };
     let answer = ask(slot, Stage::FlowControl, &*lane.clock, budget, |policy| {
         policy.place(call).and_then(clean::placement)
     });
@@ -125,7 +124,8 @@ fn first_come(request: &Request) -> Placement {
     }
 }
 
-/// Filters, scores, picks, reserves and asks whether to split.
+/// Filters, scores, picks, reserves and asks whether to split. The candidates are those that placement saw, unless
+/// the request has waited since.
 ///
 /// # Errors
 /// When nobody can serve the request.
@@ -133,11 +133,11 @@ pub fn choose(
     lane: &Arc<Lane>,
     chain: &Chain,
     request: &Arc<Request>,
+    candidates: &Arc<Candidates>,
     budget: &Budget,
     trace: &mut Trace,
 ) -> Result<Choice, Refusal> {
     let judging = Judging { lane, chain, request, budget };
-    let candidates = lane.candidates(request, Profile::Decode);
     let order = judging.order(candidates, Profile::Decode, trace)?;
     let first = order.first().ok_or(Refusal::NoEndpoints)?;
     let reservation = lane.reserve(request, first);
@@ -154,21 +154,16 @@ struct Judging<'a> {
 
 impl Judging<'_> {
     /// The endpoints of a profile in the order in which they are to be tried.
-    fn order(
-        &self,
-        all: Arc<Candidates>,
-        profile: Profile,
-        trace: &mut Trace,
-    ) -> Result<Vec<Arc<Endpoint>>, Refusal> {
+    fn order(&self, all: &Arc<Candidates>, profile: Profile, trace: &mut Trace) -> Result<Order, Refusal> {
         if all.is_empty() {
             return Err(Refusal::NoEndpoints);
         }
-        trace.judge(profile, &all);
-        let left = self.filter(&all, profile, trace)?;
+        trace.judge(profile, all);
+        let left = self.filter(all, profile, trace)?;
         let scores = self.score(&left, profile, trace)?;
-        let order = self.pick(&left, profile, &scores, trace)?;
-        let order: Vec<_> = order.iter().filter_map(|position| left.at(*position)).cloned().collect();
-        trace.judged(profile, &all, &left, scores, &order);
+        let positions = self.pick(&left, profile, &scores, trace)?;
+        let order = Order::new(&left, positions);
+        trace.judged(profile, all, &left, scores, &order);
         Ok(order)
     }
 
@@ -296,14 +291,13 @@ impl Judging<'_> {
         };
         let mut planned = Vec::with_capacity(legs.len());
         for leg in legs {
-            let mut order: Vec<_> =
-                leg.candidates.iter().filter_map(|position| everyone.at(*position)).cloned().collect();
-            if order.is_empty() {
+            let order = if leg.candidates.is_empty() {
                 let candidates = self.lane.candidates(self.request, Profile::Prefill);
-                order = self.order(candidates, Profile::Prefill, trace).unwrap_or_default();
-            }
-            order.retain(|endpoint| endpoint.id != decode.id);
-            if !order.is_empty() {
+                self.order(&candidates, Profile::Prefill, trace).ok()
+            } else {
+                Some(Order::new(&everyone, leg.candidates))
+            };
+            if let Some(order) = order.map(|order| order.without(decode)).filter(|order| !order.is_empty()) {
                 planned.push(PlannedLeg { stage: leg.stage, order });
             }
         }

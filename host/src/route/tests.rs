@@ -136,7 +136,8 @@ fn chosen(
     request: &Arc<Request>,
 ) -> (Result<Choice, Refusal>, serde_json::Value) {
     let mut trace = Trace::new(Arc::clone(request), "p", "default", 1);
-    let choice = choose(lane, chain, request, &Budget::default(), &mut trace);
+    let candidates = lane.candidates(request, Profile::Decode);
+    let choice = choose(lane, chain, request, &candidates, &Budget::default(), &mut trace);
     (choice, trace.finish(200).to_json(&Registry::default()))
 }
 

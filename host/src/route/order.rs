@@ -1,0 +1,52 @@
+//! Endpoints in the order in which they are tried.
+
+use std::sync::Arc;
+
+use super::Candidates;
+use crate::pool::Endpoint;
+
+/// Positions among candidates, best first. A pool may have thousands of endpoints and a request needs one of them:
+/// nothing is copied until it is tried.
+#[derive(Debug, Clone)]
+pub struct Order {
+    candidates: Arc<Candidates>,
+    positions: Vec<u32>,
+}
+
+impl Order {
+    pub(super) fn new(candidates: &Arc<Candidates>, positions: Vec<u32>) -> Self {
+        Self { candidates: Arc::clone(candidates), positions }
+    }
+
+    /// The endpoints, best first.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Endpoint>> {
+        let endpoints = self.candidates.endpoints();
+        self.positions.iter().filter_map(|position| endpoints.get(usize::try_from(*position).ok()?))
+    }
+
+    /// The best.
+    #[must_use]
+    pub fn first(&self) -> Option<&Arc<Endpoint>> {
+        self.iter().next()
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.positions.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.positions.is_empty()
+    }
+
+    /// All but one.
+    pub(super) fn without(mut self, endpoint: &Endpoint) -> Self {
+        if let Some(position) = self.candidates.position(endpoint) {
+            self.positions.retain(|kept| *kept != position);
+        }
+        self
+    }
+}
