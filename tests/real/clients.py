@@ -14,6 +14,8 @@ from langchain_openai import ChatOpenAI
 BASE = sys.argv[1]
 MODEL = sys.argv[2] if len(sys.argv) > 2 else "tiny"
 MESSAGES = [{"role": "user", "content": "hello there"}]
+# The Anthropic SDK has no parameter for it.
+GREEDY = {"temperature": 0}
 failed = []
 
 
@@ -104,13 +106,13 @@ def main():
 
     @check
     def anthropic_messages():
-        answer = claude.messages.create(model=MODEL, max_tokens=6, temperature=0, messages=MESSAGES)
+        answer = claude.messages.create(model=MODEL, max_tokens=6, messages=MESSAGES, extra_body=GREEDY)
         assert answer.content[0].text and answer.usage.output_tokens > 0, answer
         return answer.content[0].text
 
     @check
     def anthropic_messages_streamed():
-        with claude.messages.stream(model=MODEL, max_tokens=6, temperature=0, messages=MESSAGES) as stream:
+        with claude.messages.stream(model=MODEL, max_tokens=6, messages=MESSAGES, extra_body=GREEDY) as stream:
             text = "".join(stream.text_stream)
             final = stream.get_final_message()
         assert text and final.stop_reason, final

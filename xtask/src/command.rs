@@ -14,7 +14,7 @@ usage: cargo xtask COMMAND
   plugins                           builds the default plugins into target/plugins
   guests [NAME…]                    builds the guests of the tests into target/guests-wasm
   layers                            checks who imports whom, and the length of files
-  bench [-- FILTER…]                the benchmarks, as ratios";
+  bench [policies] [proxy]          the benchmarks, as ratios";
 
 /// What to do.
 #[derive(Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Command, Error> {
         "plugins" => none(rest).map(|()| Command::Plugins),
         "guests" => Ok(Command::Guests(rest.to_vec())),
         "layers" => none(rest).map(|()| Command::Layers),
-        "bench" => Ok(Command::Bench(after_dashes(rest))),
+        "bench" => Ok(Command::Bench(rest.to_vec())),
         other => Err(Error::Usage(format!("no command is named `{other}`"))),
     }
 }

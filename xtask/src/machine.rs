@@ -5,7 +5,8 @@ use std::process::Command;
 use crate::error::Error;
 use crate::run::{run, say, works};
 
-/// A program and the Debian packages that bring it.
+/// A program and the Debian packages that bring it. With an empty probe it is there when it is on the path: some
+/// programs have no call that succeeds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Program {
     name: &'static str,
@@ -23,23 +24,36 @@ pub(crate) const NPM: Program = Program { name: "npm", probe: &["--version"], pa
 /// The plainest client.
 pub(crate) const CURL: Program = Program { name: "curl", probe: &["--version"], packages: "curl" };
 
+/// The baseline of the proxy's benchmark, and its engines.
+pub(crate) const NGINX: Program = Program { name: "nginx", probe: &["-v"], packages: "nginx-light" };
+/// The load of the proxy's benchmark.
+pub(crate) const WRK: Program = Program { name: "wrk", probe: &[], packages: "wrk" };
+
 impl Program {
     /// Its name, once it is there.
     ///
     /// # Errors
     /// When it is missing and cannot be installed from here.
     pub(crate) fn ensure(self) -> Result<&'static str, Error> {
-        if works(self.name, self.probe) {
+        if self.is_there() {
             return Ok(self.name);
         }
         say(format!("{} is missing, installing {} with apt-get", self.name, self.packages));
         // Without apt-get, or without the right to use it, the last line says what is missing.
         let _ = run(Command::new("apt-get").args(["-qq", "update"]));
         let _ = run(Command::new("apt-get").args(["-qq", "-y", "install"]).args(self.packages.split(' ')));
-        if works(self.name, self.probe) {
+        if self.is_there() {
             Ok(self.name)
         } else {
             Err(Error::Missing { program: self.name, package: self.packages })
         }
+    }
+
+    fn is_there(self) -> bool {
+        if !self.probe.is_empty() {
+            return works(self.name, self.probe);
+        }
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).any(|folder| folder.join(self.name).is_file())
     }
 }

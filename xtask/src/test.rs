@@ -30,8 +30,8 @@ pub(crate) fn run_tests(workspace: &Workspace, options: &Options) -> Result<(), 
     let runner = Runner::find();
     if options.engines {
         let vllm = engines::prepare(workspace)?;
-        let mut tests = runner.tests(workspace, &["-p", "sluicegate-tests"]);
-        runner.only_ignored(&mut tests, &options.filter);
+        let mut tests = runner.tests(workspace, &["-p", "sluicegate-tests", "--test", "cases"]);
+        runner.only_ignored(&mut tests, "vllm::");
         run(places(&mut tests, workspace, &env).env("SLUICEGATE_TEST_VLLM", vllm))?;
     }
     let mut tests = runner.tests(workspace, &["--workspace"]);
@@ -81,11 +81,11 @@ impl Runner {
         };
     }
 
-    fn only_ignored(self, tests: &mut Command, filter: &[String]) {
+    fn only_ignored(self, tests: &mut Command, filter: &str) {
         match self {
             Self::Nextest => tests.args(["--run-ignored", "only"]),
             Self::Cargo => tests.args(["--", "--ignored"]),
         };
-        tests.args(filter);
+        tests.arg(filter);
     }
 }

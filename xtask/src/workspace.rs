@@ -28,6 +28,11 @@ impl Workspace {
         self.root.join("target").join(name)
     }
 
+    /// A binary of the release profile.
+    pub(crate) fn release(&self, name: &str) -> PathBuf {
+        self.build.join("release").join(name)
+    }
+
     /// A binary of the development profile.
     pub(crate) fn binary(&self, name: &str) -> PathBuf {
         self.build.join("debug").join(name)

@@ -31,11 +31,11 @@ fn state(admin: &Admin, page: &mut Page) {
         }
     }
     let plugins = admin.catalog.status();
-    for status in &plugins {
+    for status in plugins.iter() {
         plugin(page, status, now);
     }
     // After all the host's own, so that a plugin's name gives way to them.
-    for status in &plugins {
+    for status in plugins.iter() {
         plugins_own(page, status);
     }
 }
@@ -142,7 +142,7 @@ fn plugin(page: &mut Page, status: &PluginStatus, now: Nanos) {
 /// The series that the plugin itself keeps.
 fn plugins_own(page: &mut Page, status: &PluginStatus) {
     const HELP: &str = "Kept by a plugin itself";
-    let (series, dropped) = &status.series;
+    let (series, dropped) = &status.series();
     for one in series {
         let family = format!("plugin_{}", one.name);
         let own = one.labels.iter().map(|(key, value)| (key.as_str(), value.as_str()));

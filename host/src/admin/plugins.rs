@@ -50,7 +50,7 @@ fn shown(status: &PluginStatus, now: Nanos) -> Value {
 
 /// Calls without a usable answer, trial calls of refused files included, by reason.
 pub(super) fn failures(status: &PluginStatus) -> BTreeMap<&'static str, u64> {
-    let mut failures = status.failed_trials.clone();
+    let mut failures = status.failed_before.clone();
     for (plugin, _) in &status.serving {
         for (reason, count) in plugin.health.failures().filter(|(_, count)| *count > 0) {
             *failures.entry(reason.as_str()).or_default() += count;

@@ -3,6 +3,8 @@
 //! Exit codes: 0 good, 1 the thing that was run or checked is bad, 2 the command line itself is wrong. What
 //! was asked for goes to stdout, everything else to stderr.
 
+#[cfg(test)]
+mod book;
 mod check;
 mod inspect;
 mod output;

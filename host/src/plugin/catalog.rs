@@ -19,7 +19,7 @@ use super::chains::{Member, Members, chain};
 use super::directory::{Stamp, list};
 use super::engine::Runtime;
 use super::load::{Kept, LoadError, Loaded, Services};
-use super::series::SeriesSnapshot;
+use super::series::{Series, SeriesSnapshot};
 use crate::clock::Clock;
 use crate::config::{ChainConfig, Config, Mode, PluginConfig, Unlisted, beside};
 use crate::policy::{Plugin, PolicySet, Reason, Registry, Source};
@@ -48,10 +48,17 @@ pub struct PluginStatus {
     pub loads: u64,
     /// How often a file was refused, by reason.
     pub refusals: BTreeMap<&'static str, u64>,
-    /// Trial calls that failed, by reason.
-    pub failed_trials: BTreeMap<&'static str, u64>,
+    /// Failed calls that no version in force counts: trial calls, and those of earlier versions; by reason.
+    pub failed_before: BTreeMap<&'static str, u64>,
+    series: Arc<Series>,
+}
+
+impl PluginStatus {
     /// Its own series, and the updates dropped over their bound.
-    pub series: (Vec<SeriesSnapshot>, u64),
+    #[must_use]
+    pub fn series(&self) -> (Vec<SeriesSnapshot>, u64) {
+        self.series.snapshot()
+    }
 }
 
 #[derive(Default)]
@@ -63,7 +70,7 @@ struct Entry {
     refused: Option<Refused>,
     loads: u64,
     refusals: BTreeMap<&'static str, u64>,
-    failed_trials: BTreeMap<&'static str, u64>,
+    failed_before: BTreeMap<&'static str, u64>,
     kept: Kept,
 }
 
@@ -72,6 +79,19 @@ struct State {
     entries: BTreeMap<Box<str>, Entry>,
     members: Members,
     listing: BTreeMap<PathBuf, Stamp>,
+}
+
+impl State {
+    /// Counters must not fall back to zero when a version goes.
+    fn keep_counts(&mut self, before: Members) {
+        for (key, member) in before {
+            let stays = self.members.get(&key).is_some_and(|now| Arc::ptr_eq(now, &member));
+            let Some(entry) = self.entries.get_mut(&key.1).filter(|_| !stays) else { continue };
+            for (reason, count) in member.plugin.health.failures().filter(|(_, count)| *count > 0) {
+                *entry.failed_before.entry(reason.as_str()).or_default() += count;
+            }
+        }
+    }
 }
 
 /// The plugins of this process.
@@ -83,6 +103,8 @@ pub struct Catalog {
     chains: Vec<ChainConfig>,
     state: Mutex<State>,
     current: ArcSwap<PolicySet>,
+    /// What the last scan left. Kept apart from the state, which is locked while a plugin compiles.
+    status: ArcSwap<Vec<PluginStatus>>,
     generations: AtomicU64,
 }
 
@@ -109,6 +131,7 @@ impl Catalog {
             chains: config.chains.clone(),
             state: Mutex::default(),
             current: ArcSwap::default(),
+            status: ArcSwap::default(),
             generations: AtomicU64::new(0),
         };
         catalog.rescan(|_| false);
@@ -144,12 +167,29 @@ impl Catalog {
         state.entries.retain(|name, entry| {
             entry.loaded.is_some() || entry.refused.is_some() || builtin::NAMES.contains(&&**name)
         });
+        self.status.store(Arc::new(self.describe(&state)));
     }
 
     /// What is known of every plugin, by name.
     #[must_use]
-    pub fn status(&self) -> Vec<PluginStatus> {
-        let state = self.state.lock();
+    pub fn status(&self) -> Arc<Vec<PluginStatus>> {
+        self.status.load_full()
+    }
+
+    /// Plugins that the configuration names and that cannot serve.
+    #[must_use]
+    pub fn absent(&self) -> Vec<Box<str>> {
+        let status = self.status();
+        let serves =
+            |name: &str| status.iter().any(|plugin| *plugin.name == *name && !plugin.serving.is_empty());
+        let named =
+            self.configs.iter().filter(|config| config.mode == Mode::Active).map(|config| &config.name);
+        let used = self.chains.iter().flat_map(|chain| &chain.plugins).map(|used| &used.plugin);
+        let wanted: BTreeSet<_> = named.chain(used).collect();
+        wanted.into_iter().filter(|name| !serves(name)).cloned().collect()
+    }
+
+    fn describe(&self, state: &State) -> Vec<PluginStatus> {
         let status = state.entries.iter().map(|(name, entry)| PluginStatus {
             name: name.clone(),
             mode: self.config(name, entry).mode,
@@ -157,21 +197,10 @@ impl Catalog {
             refused: entry.refused.clone(),
             loads: entry.loads,
             refusals: entry.refusals.clone(),
-            failed_trials: entry.failed_trials.clone(),
-            series: entry.kept.series.snapshot(),
+            failed_before: entry.failed_before.clone(),
+            series: Arc::clone(&entry.kept.series),
         });
         status.collect()
-    }
-
-    /// Plugins that the configuration names and that cannot serve.
-    #[must_use]
-    pub fn absent(&self) -> Vec<Box<str>> {
-        let state = self.state.lock();
-        let named =
-            self.configs.iter().filter(|config| config.mode == Mode::Active).map(|config| &config.name);
-        let used = self.chains.iter().flat_map(|chain| &chain.plugins).map(|used| &used.plugin);
-        let wanted: BTreeSet<_> = named.chain(used).collect();
-        wanted.into_iter().filter(|name| serving(&state.members, name).is_empty()).cloned().collect()
     }
 
     fn names(&self, state: &State) -> BTreeSet<Box<str>> {
@@ -292,7 +321,7 @@ impl Catalog {
                 tracing::error!(plugin = name, digest = &*digest, %error, "plugin refused; {stays}");
                 *entry.refusals.entry(error.reason()).or_default() += 1;
                 if let Some(reason) = error.failed_call() {
-                    *entry.failed_trials.entry(Reason::as_str(reason)).or_default() += 1;
+                    *entry.failed_before.entry(Reason::as_str(reason)).or_default() += 1;
                 }
                 entry.refused = Some(Refused { digest, reason: error.to_string() });
             }
@@ -346,8 +375,9 @@ impl Catalog {
                 );
             }
         }
-        state.members = members;
+        let before = std::mem::replace(&mut state.members, members);
         self.current.store(Arc::new(set));
+        state.keep_counts(before);
     }
 
     /// The member of a chain: the one in force if nothing about it changed, else a new one. One that cannot

@@ -101,11 +101,10 @@ impl Counters {
 
     /// The counters as bytes: see [`restore`](Self::restore).
     pub(crate) fn save(&self) -> Vec<u8> {
-        let mut flows: Vec<_> = self.flows.iter().collect();
-        flows.sort_unstable_by_key(|(id, _)| **id);
-        let mut state = vec![VERSION];
+        let mut state = Vec::with_capacity(1 + 8 + self.flows.len() * ROW);
+        state.push(VERSION);
         state.extend(self.most.to_le_bytes());
-        for (id, flow) in flows {
+        for (id, flow) in &self.flows {
             state.extend(id.to_le_bytes());
             state.extend(flow.served.to_le_bytes());
             state.extend(flow.output.unwrap_or(f32::NAN).to_le_bytes());

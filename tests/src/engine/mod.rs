@@ -67,7 +67,7 @@ struct Shared {
     model: String,
     next: Mutex<VecDeque<Reply>>,
     always: Mutex<Reply>,
-    metrics: Mutex<Metrics>,
+    metrics: Mutex<Option<Metrics>>,
     received: Mutex<Vec<Received>>,
     connections: Mutex<usize>,
 }
@@ -95,7 +95,7 @@ impl Engine {
             model: model.to_owned(),
             next: Mutex::default(),
             always: Mutex::new(Reply::says("all is well here")),
-            metrics: Mutex::default(),
+            metrics: Mutex::new(Some(Metrics::default())),
             received: Mutex::default(),
             connections: Mutex::default(),
         });
@@ -136,7 +136,12 @@ impl Engine {
 
     /// What it reports at `/metrics` from now on.
     pub fn report(&self, metrics: Metrics) {
-        *self.shared.metrics.lock().unwrap() = metrics;
+        *self.shared.metrics.lock().unwrap() = Some(metrics);
+    }
+
+    /// Has no `/metrics` from now on.
+    pub fn report_nothing(&self) {
+        *self.shared.metrics.lock().unwrap() = None;
     }
 
     /// What it was asked so far, the router's own questions (`/metrics`, `/v1/models`, `/health`) left out.

@@ -94,7 +94,17 @@ async fn answer(
 fn own(path: &str, shared: &Shared) -> Option<Answer> {
     let (kind, body) = match path {
         "/health" => ("text/plain", String::new()),
-        "/metrics" => ("text/plain", shared.metrics.lock().unwrap().page(&shared.model)),
+        "/metrics" => match *shared.metrics.lock().unwrap() {
+            Some(metrics) => ("text/plain", metrics.page(&shared.model)),
+            None => {
+                return Some(whole(
+                    404,
+                    &[],
+                    Bytes::new(),
+                    GoneWatch { gone: Arc::default(), complete: true },
+                ));
+            }
+        },
         "/version" => ("application/json", json!({"version": "0.32.0"}).to_string()),
         "/v1/models" => {
             let model = json!({"id": shared.model, "object": "model", "created": 1, "owned_by": "vllm",

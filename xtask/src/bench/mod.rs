@@ -1,0 +1,29 @@
+//! The benchmarks: what the policies of a request cost, and what a request through the proxy costs.
+//!
+//! They print ratios against a baseline of the same run; none of them is a timed test.
+
+mod nginx;
+mod process;
+mod proxy;
+
+use crate::error::Error;
+use crate::plugins::{self, What};
+use crate::run::{cargo, run};
+use crate::workspace::Workspace;
+
+/// Builds what is measured and runs the benchmarks that are named; none named is all.
+///
+/// # Errors
+/// When a step fails.
+pub(crate) fn run_benches(workspace: &Workspace, names: &[String]) -> Result<(), Error> {
+    let wanted = |name: &str| names.is_empty() || names.iter().any(|named| named == name);
+    plugins::build(workspace.root(), What::Defaults)?;
+    if wanted("policies") {
+        run(&mut cargo(workspace, &["bench", "-p", "sluicegate", "--bench", "policies"]))?;
+    }
+    if wanted("proxy") {
+        run(&mut cargo(workspace, &["build", "--release", "-p", "sluicegate", "--bin", "sluicegate"]))?;
+        proxy::measure(workspace)?;
+    }
+    Ok(())
+}
