@@ -24,10 +24,10 @@ fn main() {
     }
     source.push_str("];\n");
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default()).join("builtin.rs");
-    if fs::read_to_string(&out).ok().as_deref() != Some(&source) {
-        if let Err(error) = fs::write(&out, source) {
-            println!("cargo:error=cannot write {}: {error}", out.display());
-        }
+    if fs::read_to_string(&out).ok().as_deref() != Some(&source)
+        && let Err(error) = fs::write(&out, source)
+    {
+        println!("cargo:error=cannot write {}: {error}", out.display());
     }
 }
 

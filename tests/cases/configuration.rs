@@ -1,51 +1,10 @@
-//! The configuration file, and its change while the router runs.
+//! The configuration file.
 
 use sluicegate_tests::{Engine, PluginDir, Reply, Router, Value, digest, guest, wait};
 
 fn pool(engines: &[&Engine]) -> String {
     let urls: Vec<String> = engines.iter().map(|engine| format!("\"{}\"", engine.url())).collect();
     format!("[[pool]]\nname = \"p\"\nendpoints = [{}]\n", urls.join(", "))
-}
-
-#[tokio::test]
-#[ignore = "the configuration file is read once, at the start; this is what a change of it has to do"]
-async fn a_changed_file_is_applied_without_a_restart_and_without_a_failed_request() {
-    let [one, two] = [Engine::start().await, Engine::start().await];
-    let router = Router::with(pool(&[&one])).start().await;
-    let live = one.next_live();
-    let running = tokio::spawn(router.chat("hello").streamed().send());
-    one.received_at_least(1).await;
-    live.event("{}").await;
-    let mut running = running.await.unwrap();
-
-    router.reconfigure(&pool(&[&two]));
-    wait::until("the new endpoint is used", async || {
-        let answer = router.chat("hello").send().await.expect(200).await;
-        answer.endpoint() == two.id()
-    })
-    .await;
-    live.event("[DONE]").await;
-    drop(live);
-    assert_eq!(running.event().await.unwrap(), "{}");
-    assert_eq!(running.event().await.unwrap(), "[DONE]");
-    assert_eq!(running.event().await, None);
-}
-
-#[tokio::test]
-#[ignore = "the configuration file is read once, at the start; this is what a change of it has to do"]
-async fn a_bad_change_is_refused_whole_with_the_reason() {
-    let [one, two] = [Engine::start().await, Engine::start().await];
-    let router = Router::with(pool(&[&one])).start().await;
-    router.reconfigure(&format!("{}frobnicate = 1\n", pool(&[&two])));
-    wait::until("the log tells why", async || router.log().contains("frobnicate")).await;
-    for _ in 0..5 {
-        assert_eq!(router.chat("hello").send().await.expect(200).await.endpoint(), one.id());
-    }
-    router.reconfigure(&pool(&[&two]));
-    wait::until("a good change is taken again", async || {
-        router.chat("hello").send().await.expect(200).await.endpoint() == two.id()
-    })
-    .await;
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use sluicegate::plugin::{Catalog, Runtime};
 use sluicegate::policy::{Chain, PrefixSource, Registry, Request};
 use sluicegate::pool::{EndpointSpec, Pool, PoolSpec, Report};
 use sluicegate::prefix::{Index, Sessions};
-use sluicegate::route::Lane;
+use sluicegate::route::{Lane, RouteMode};
 use sluicegate::types::{Api, Prompt, Role, Url};
 
 use crate::native;
@@ -39,6 +39,7 @@ impl World {
             index: Index::new(256 << 20),
             sessions: Sessions::new(1_024, u64::MAX),
             registry,
+            mode: RouteMode::Follow,
             clock,
         });
         let mut world = Self { lane, catalog, _running: Vec::new() };

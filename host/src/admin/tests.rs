@@ -44,6 +44,7 @@ fn admin() -> Arc<Admin> {
         index: Index::new(1 << 20),
         sessions: Sessions::new(10, SECOND),
         registry: Arc::new(Registry::default()),
+        mode: crate::route::RouteMode::Follow,
         clock: Arc::clone(&clock),
     };
     Arc::new(Admin {

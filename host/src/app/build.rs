@@ -13,7 +13,7 @@ use crate::policy::Registry;
 use crate::pool::{EndpointSpec, Pool, PoolSpec};
 use crate::prefix::{Index, Sessions};
 use crate::proxy::{Proxy, RetryBudget, Service, Upstream};
-use crate::route::Lane;
+use crate::route::{Lane, RouteMode};
 use crate::telemetry::{DECISIONS, Decisions, Metrics};
 
 /// Sessions remembered a pool.
@@ -37,10 +37,11 @@ pub(super) fn build(config: &Config) -> Result<Parts, AppError> {
     let catalog = Arc::new(Catalog::load(config, runtime, Arc::clone(&registry), Arc::clone(&clock)));
     let metrics = Metrics::new();
     let decisions = Arc::new(Decisions::new(DECISIONS));
+    let mode = if config.observe { RouteMode::Observe } else { RouteMode::Follow };
     let pools = config
         .pools
         .iter()
-        .map(|pool| service(pool, &catalog, &registry, &clock, &metrics).map(Arc::new))
+        .map(|pool| service(pool, mode, &catalog, &registry, &clock, &metrics).map(Arc::new))
         .collect::<Result<Vec<_>, _>>()
         .map_err(AppError::Start)?;
     let admin = Admin {
@@ -69,7 +70,7 @@ pub(super) fn build(config: &Config) -> Result<Parts, AppError> {
         pools,
         upstream: Upstream::default(),
         limits: config.limits.clone(),
-        unrouted: metrics.pool(""),
+        unrouted: metrics.pool("none"),
         decisions,
         clock,
     };
@@ -78,6 +79,7 @@ pub(super) fn build(config: &Config) -> Result<Parts, AppError> {
 
 fn service(
     config: &PoolConfig,
+    mode: RouteMode,
     catalog: &Arc<Catalog>,
     registry: &Arc<Registry>,
     clock: &Arc<dyn Clock>,
@@ -96,6 +98,7 @@ fn service(
         index: Index::new(config.index_bytes),
         sessions: Sessions::new(MAX_SESSIONS, nanos(SESSION_TTL)),
         registry: Arc::clone(registry),
+        mode,
         clock: Arc::clone(clock),
     });
     let limits = flow::Limits { max_requests: config.queue.max_requests, max_bytes: config.queue.max_bytes };

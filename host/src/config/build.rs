@@ -27,7 +27,7 @@ pub(super) fn config(root: &Table<'_>, dir: &Path) -> Config {
         state_dir: dir.join(&*root.text("state_dir")),
         observe: root.flag("observe"),
         plugins_dir: watched.text_option("dir").map(|path| dir.join(&*path)),
-        unlisted: watched.word("unlisted").unwrap_or(Unlisted::Refuse),
+        unlisted: watched.with("unlisted", unlisted).unwrap_or(Unlisted::Refuse),
         limits: limits(&root.table("limits")),
         scrape: scrape(&root.table("scrape")),
         plugins: plugins(root),
@@ -97,6 +97,15 @@ fn plugin(table: &Table<'_>, names: &mut BTreeSet<Box<str>>) -> PluginConfig {
         wasi: table.word("wasi").unwrap_or(Wasi::None),
         config: table.json("config").unwrap_or_default(),
     }
+}
+
+fn unlisted(item: &Item<'_, '_>) -> Option<Unlisted> {
+    let unlisted = item.word()?;
+    if unlisted == Unlisted::Shadow {
+        item.error("shadow is not supported in this version, only \"active\" and \"refuse\"");
+        return None;
+    }
+    Some(unlisted)
 }
 
 fn mode(item: &Item<'_, '_>) -> Option<Mode> {

@@ -4,30 +4,37 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::clock::{MILLI, Nanos};
 
-/// Past this the remaining policies of a request take their defaults (design: 10 ms).
-const LIMIT: Nanos = 10 * MILLI;
-
-/// What is left of a request's time for policies.
+/// What is left of a request's time for policies. Once it is spent the remaining ones take their defaults.
 #[derive(Debug)]
-pub struct Budget(AtomicU64);
+pub struct Budget {
+    limit: Nanos,
+    left: AtomicU64,
+}
 
 impl Default for Budget {
+    /// The limit that applies where the configuration sets none.
     fn default() -> Self {
-        Self(AtomicU64::new(LIMIT))
+        Self::new(10 * MILLI)
     }
 }
 
 impl Budget {
+    /// A budget of `limit` of CPU time.
+    #[must_use]
+    pub fn new(limit: Nanos) -> Self {
+        Self { limit, left: AtomicU64::new(limit) }
+    }
+
     /// Takes what a call used.
     pub fn spend(&self, used: Nanos) {
         let left = self.left();
-        self.0.store(left.saturating_sub(used), Ordering::Relaxed);
+        self.left.store(left.saturating_sub(used), Ordering::Relaxed);
     }
 
     /// What is left.
     #[must_use]
     pub fn left(&self) -> Nanos {
-        self.0.load(Ordering::Relaxed)
+        self.left.load(Ordering::Relaxed)
     }
 
     /// Whether nothing is left.
@@ -39,6 +46,6 @@ impl Budget {
     /// What has been used so far.
     #[must_use]
     pub fn used(&self) -> Nanos {
-        LIMIT.saturating_sub(self.left())
+        self.limit.saturating_sub(self.left())
     }
 }

@@ -31,7 +31,7 @@ pub(super) async fn serve(proxy: &Arc<Proxy>, taken: Taken, peer: IpAddr, line: 
     let set = proxy.catalog.current();
     let mut trace =
         Trace::new(Arc::clone(&request), &service.config.name, &service.config.chain, set.generation);
-    let budget = Budget::default();
+    let budget = proxy.policy_budget();
     let dispatched = dispatch(proxy, &service, &request, set, &budget, &mut trace).await;
     trace.policies_took(budget.used());
     let Dispatched { pass, mut choice } = match dispatched {

@@ -32,9 +32,10 @@ mod upstream;
 
 use std::sync::Arc;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Nanos};
 use crate::config::{Limits, PoolConfig};
 use crate::plugin::{Catalog, Controller};
+use crate::policy::Budget;
 use crate::route::Lane;
 use crate::telemetry::{Decisions, PoolMetrics};
 
@@ -74,4 +75,11 @@ pub struct Proxy {
     pub decisions: Arc<Decisions>,
     /// Time.
     pub clock: Arc<dyn Clock>,
+}
+
+impl Proxy {
+    /// The time that the policies of one request have together.
+    fn policy_budget(&self) -> Budget {
+        Budget::new(Nanos::try_from(self.limits.policy.as_nanos()).unwrap_or(Nanos::MAX))
+    }
 }

@@ -16,7 +16,6 @@ use super::infer::{Dispatched, dispatch, refuse};
 use super::intake::{self, Head};
 use super::outcome::Failure;
 use super::service::Line;
-use crate::policy::Budget;
 use crate::route::{Refusal, Trace};
 
 /// Serves a request of which only the path is known.
@@ -35,7 +34,7 @@ pub(super) async fn serve(
     let set = proxy.catalog.current();
     let mut trace =
         Trace::new(Arc::clone(&request), &service.config.name, &service.config.chain, set.generation);
-    let budget = Budget::default();
+    let budget = proxy.policy_budget();
     let dispatched = dispatch(proxy, &service, &request, set, &budget, &mut trace).await;
     trace.policies_took(budget.used());
     let Dispatched { pass, choice } = match dispatched {

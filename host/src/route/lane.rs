@@ -10,6 +10,15 @@ use crate::types::Profile;
 
 use super::Candidates;
 
+/// Whether what policies say counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RouteMode {
+    /// It does.
+    Follow,
+    /// They are asked and their answers recorded; requests go to the least loaded endpoint at once.
+    Observe,
+}
+
 /// A pool with all that is known of what its endpoints hold.
 #[derive(Debug)]
 pub struct Lane {
@@ -21,6 +30,8 @@ pub struct Lane {
     pub sessions: Sessions,
     /// Names of columns.
     pub registry: Arc<Registry>,
+    /// Whether policies are followed.
+    pub mode: RouteMode,
     /// Time.
     pub clock: Arc<dyn Clock>,
 }

@@ -26,6 +26,6 @@ mod tests;
 
 pub use candidates::Candidates;
 pub use explain::{Answer, Explanation, Given, Trace};
-pub use lane::Lane;
+pub use lane::{Lane, RouteMode};
 pub use order::Order;
 pub use pipeline::{Choice, PlannedLeg, Refusal, admit, choose, place};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::ask::{ask, default_allowed};
 use super::explain::{Given, Trace};
-use super::{Candidates, Lane, Order, pick};
+use super::{Candidates, Lane, Order, RouteMode, pick};
 use crate::policy::{
     Budget, Call, Chain, EndpointView, LegStage, OnEmpty, Placement, Reason, Rejection, Request, Slot, Stage,
     Verdict, clean,
@@ -77,6 +77,7 @@ pub fn admit(
         trace.note(slot, Stage::Admission, None, answer.as_ref().map(Given::verdict));
         match answer {
             Ok(Verdict::Accept) => {}
+            _ if lane.mode == RouteMode::Observe => {}
             Ok(Verdict::Reject(rejection)) => return Err(Refusal::Rejected(rejection)),
             Err(error) => default_allowed(&slot.plugin, Stage::Admission, &error)?,
         }
@@ -104,6 +105,8 @@ pub fn place(
     });
     trace.note(slot, Stage::FlowControl, None, answer.as_ref().map(Given::placement));
     match answer {
+        // Nobody waits for a policy that is not followed.
+        _ if lane.mode == RouteMode::Observe => Ok(Placement { ceiling: f32::MAX, ..first_come(request) }),
         Ok(placement) => Ok(placement),
         Err(error) => {
             default_allowed(&slot.plugin, Stage::FlowControl, &error)?;
@@ -155,6 +158,19 @@ struct Judging<'a> {
 impl Judging<'_> {
     /// The endpoints of a profile in the order in which they are to be tried.
     fn order(&self, all: &Arc<Candidates>, profile: Profile, trace: &mut Trace) -> Result<Order, Refusal> {
+        let judged = self.judge(all, profile, trace);
+        match self.lane.mode {
+            RouteMode::Follow => judged,
+            RouteMode::Observe if all.is_empty() => judged,
+            RouteMode::Observe => {
+                let unscored = vec![0.0; all.len()];
+                Ok(Order::new(all, pick::by_score(all, self.request, &unscored)))
+            }
+        }
+    }
+
+    /// The same, as the policies say.
+    fn judge(&self, all: &Arc<Candidates>, profile: Profile, trace: &mut Trace) -> Result<Order, Refusal> {
         if all.is_empty() {
             return Err(Refusal::NoEndpoints);
         }
@@ -285,7 +301,9 @@ impl Judging<'_> {
         let legs = match answer {
             Ok(legs) => legs,
             Err(error) => {
-                default_allowed(&slot.plugin, Stage::Disaggregation, &error)?;
+                if self.lane.mode == RouteMode::Follow {
+                    default_allowed(&slot.plugin, Stage::Disaggregation, &error)?;
+                }
                 return Ok(Vec::new());
             }
         };
@@ -300,6 +318,9 @@ impl Judging<'_> {
             if let Some(order) = order.map(|order| order.without(decode)).filter(|order| !order.is_empty()) {
                 planned.push(PlannedLeg { stage: leg.stage, order });
             }
+        }
+        if self.lane.mode == RouteMode::Observe {
+            planned.clear();
         }
         Ok(planned)
     }

@@ -78,6 +78,10 @@ fn filter(kept: Result<Vec<u32>, Reason>) -> Slot<dyn Filter> {
 }
 
 fn lane_of(roles: &[Role]) -> Arc<Lane> {
+    lane_in(RouteMode::Follow, roles)
+}
+
+fn lane_in(mode: RouteMode, roles: &[Role]) -> Arc<Lane> {
     let endpoints = roles.iter().zip(1..).map(|(role, port)| EndpointSpec {
         role: *role,
         ..EndpointSpec::new(Url::parse(&format!("http://127.0.0.1:{port}")).unwrap())
@@ -95,6 +99,7 @@ fn lane_of(roles: &[Role]) -> Arc<Lane> {
         index: Index::new(1 << 20),
         sessions: Sessions::new(16, u64::MAX),
         registry: Arc::default(),
+        mode,
         clock: ManualClock::at(1),
     })
 }
@@ -284,6 +289,20 @@ fn nobody_is_asked_to_split_where_no_endpoint_has_a_role_of_its_own() {
     let split: Slot<dyn Disaggregation> = slot(Arc::new(Says(Err(Reason::Trap))), OnError::Reject);
     let chain = Chain { disaggregation: Some(split), ..Chain::default() };
     assert!(chosen(&lane(3), &chain, &request("r", "x")).0.unwrap().legs.is_empty());
+}
+
+#[test]
+fn policies_that_are_observed_are_recorded_and_not_followed() {
+    let lane = lane_in(RouteMode::Observe, &[Role::Both; 2]);
+    let _busy = lane.pool.endpoints()[1].reserve(1, 1);
+    let chain = Chain {
+        filters: vec![filter(Ok(Vec::new()))],
+        scorers: vec![scorer(Ok(vec![0.0, 1.0]), OnError::Reject)],
+        ..Chain::default()
+    };
+    let (choice, explained) = chosen(&lane, &chain, &request("r", "x"));
+    assert_eq!(ports(&choice.unwrap())[0], 1);
+    assert_eq!(explained["answers"][0]["values"], serde_json::json!([]));
 }
 
 proptest! {

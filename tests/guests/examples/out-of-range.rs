@@ -17,11 +17,14 @@ impl Policy for OutOfRange {
 impl Picker for OutOfRange {
     fn pick(
         &self,
-        _request: &dyn RequestView,
+        request: &dyn RequestView,
         _endpoints: &dyn EndpointsView,
         _scores: &[f32],
         _count: usize,
     ) -> Vec<u32> {
+        if guests::on_trial(request) {
+            return Vec::new();
+        }
         vec![9_999]
     }
 }

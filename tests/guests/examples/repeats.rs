@@ -17,11 +17,14 @@ impl Policy for Repeats {
 impl Picker for Repeats {
     fn pick(
         &self,
-        _request: &dyn RequestView,
+        request: &dyn RequestView,
         _endpoints: &dyn EndpointsView,
         _scores: &[f32],
         _count: usize,
     ) -> Vec<u32> {
+        if guests::on_trial(request) {
+            return Vec::new();
+        }
         vec![0, 0, 0]
     }
 }

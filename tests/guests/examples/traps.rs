@@ -15,7 +15,10 @@ impl Policy for Traps {
 }
 
 impl Scorer for Traps {
-    fn score(&self, _request: &dyn RequestView, endpoints: &dyn EndpointsView) -> Vec<f32> {
+    fn score(&self, request: &dyn RequestView, endpoints: &dyn EndpointsView) -> Vec<f32> {
+        if guests::on_trial(request) {
+            return vec![0.5; endpoints.len()];
+        }
         panic!("no score for {} endpoints", endpoints.len());
     }
 }

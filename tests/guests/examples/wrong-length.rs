@@ -15,7 +15,10 @@ impl Policy for WrongLength {
 }
 
 impl Scorer for WrongLength {
-    fn score(&self, _request: &dyn RequestView, endpoints: &dyn EndpointsView) -> Vec<f32> {
+    fn score(&self, request: &dyn RequestView, endpoints: &dyn EndpointsView) -> Vec<f32> {
+        if guests::on_trial(request) {
+            return vec![0.5; endpoints.len()];
+        }
         vec![1.0; endpoints.len() + 1]
     }
 }
