@@ -66,6 +66,11 @@ async fn a_guest_that_traps() {
 }
 
 #[tokio::test]
+async fn a_guest_that_fails_its_trial_calls_never_serves() {
+    survives("traps-at-once", &["trap"]).await;
+}
+
+#[tokio::test]
 async fn a_guest_that_eats_memory() {
     // With time enough to reach the cap: filling memory is slow work on a busy machine.
     let settings =

@@ -17,7 +17,8 @@ pub struct Router {
     program: Program,
     url: String,
     admin: String,
-    folder: TempDir,
+    /// Where it runs; goes with it.
+    _folder: TempDir,
 }
 
 /// A router to be started.
@@ -76,16 +77,6 @@ impl Router {
     /// A `GET`.
     pub fn get(&self, path: &str) -> Request {
         get(self.url(path))
-    }
-
-    /// Replaces the configuration file by renaming.
-    ///
-    /// # Panics
-    /// When it cannot be written.
-    pub fn reconfigure(&self, config: &str) {
-        let part = self.folder.path().join("next.toml");
-        fs::write(&part, complete(config)).unwrap();
-        fs::rename(part, self.folder.path().join("sluicegate.toml")).unwrap();
     }
 
     /// What it wrote to its log so far.
@@ -165,7 +156,7 @@ impl RouterBuilder {
         let mut program = Program::start(&mut command);
         let url = program.line("listening on ").await;
         let admin = program.line("admin on ").await;
-        let router = Router { program, url, admin, folder };
+        let router = Router { program, url, admin, _folder: folder };
         if self.ready {
             wait::until("the router is ready", async || router.admin("/readyz").await.status() == 200).await;
         }
