@@ -40,7 +40,7 @@ fn once(world: &World, chain: &Chain, n: usize) -> Cost {
     let mut trace = Trace::new(request.clone(), "bench", "default", 1);
     let budget = Budget::default();
     let start = Instant::now();
-    let candidates = world.lane.candidates(&request, Profile::Decode);
+    let candidates = world.lane.candidates(chain, &request, Profile::Decode);
     place(&world.lane, chain, &request, &candidates, &budget, &mut trace).unwrap();
     let choice = choose(&world.lane, chain, &request, &candidates, &budget, &mut trace).unwrap();
     let pipeline = u64::try_from(start.elapsed().as_nanos()).unwrap();

@@ -21,7 +21,7 @@ use sluicegate_sdk::{Disaggregation as _, FlowControl as _, Policy, Scorer as _}
 /// The SDK's handles of columns, and the host's.
 type Handles = Arc<HashMap<u32, ColumnId>>;
 
-pub(crate) fn chain(registry: &Registry) -> Chain {
+pub(crate) fn chain(registry: &Registry, columns: Arc<[ColumnId]>) -> Chain {
     let handles: Handles = Arc::new(
         Builtin::ALL
             .iter()
@@ -33,6 +33,7 @@ pub(crate) fn chain(registry: &Registry) -> Chain {
     );
     Chain {
         name: "default".into(),
+        columns,
         scorers: vec![slot(Native::<PrefixAffinity>::new(&handles))],
         disaggregation: Some(slot(Native::<PdSplit>::new(&handles))),
         flow: Some(slot(Native::<Fairness>::new(&handles))),

@@ -104,7 +104,7 @@ impl World {
 
     /// The same policies, compiled into this process.
     pub(crate) fn native_chain(&self) -> Chain {
-        native::chain(&self.lane.registry)
+        native::chain(&self.lane.registry, Arc::clone(&self.wasm_chain().columns))
     }
 }
 

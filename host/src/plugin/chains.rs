@@ -1,6 +1,6 @@
 //! From loaded plugins to the policy set: which plugin answers which stage of which chain.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::load::{Kept, LoadError, Loaded, Services};
@@ -66,6 +66,8 @@ pub(super) fn chain(name: &str, members: &[Arc<Member>]) -> Chain {
             join(&mut chain, member, stage);
         }
     }
+    let columns: BTreeSet<_> = members.iter().flat_map(|member| member.policy.columns()).collect();
+    chain.columns = columns.into_iter().collect();
     let controls = chain.flow.as_ref().map(|slot| Arc::clone(&slot.plugin));
     for member in members {
         let in_control = controls.as_ref().is_some_and(|plugin| Arc::ptr_eq(plugin, &member.plugin));

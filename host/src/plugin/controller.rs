@@ -180,7 +180,7 @@ impl Thread {
     }
 
     fn dispatch(&mut self) -> bool {
-        let endpoints: Arc<dyn EndpointView> = self.lane.standing();
+        let endpoints: Arc<dyn EndpointView> = self.lane.standing(&self.chain);
         let controls =
             self.flow.as_mut().map(|owned| Controls { own: &mut *owned.own, plugin: &owned.plugin });
         dispatch(&self.gate, controls, &endpoints, &*self.lane.clock)

@@ -13,7 +13,7 @@ use super::bindings::exports::sluicegate::policy as stage;
 use super::component::Linked;
 use super::host::{Guest, Shared, Subject};
 use crate::clock::{MILLI, Nanos};
-use crate::policy::{CallError, Reason};
+use crate::policy::{CallError, ColumnId, Reason};
 
 /// CPU time for instantiation and `configure` together. Python guests take some tens of milliseconds.
 const SETUP_LIMIT: Nanos = 250 * MILLI;
@@ -92,6 +92,11 @@ impl Instances {
 
     pub(super) fn stages(&self) -> &[&'static str] {
         &self.linked.stages
+    }
+
+    /// The columns that the guest resolved.
+    pub(super) fn columns(&self) -> Vec<ColumnId> {
+        self.shared.resolved.lock().iter().copied().collect()
     }
 
     /// Takes a warm instance, or makes one.

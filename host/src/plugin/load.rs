@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
+
 use super::artifact::{Artifact, ArtifactError};
 use super::bindings::exports::sluicegate::policy::plugin::Manifest;
 use super::component::{ComponentError, Linked, UnknownImports};
@@ -133,6 +135,7 @@ impl Loaded {
             series: Arc::clone(&kept.series),
             grants: Grants { body: config.grant.body, headers: config.grant.headers.clone() },
             memory_bytes: config.memory_bytes,
+            resolved: Mutex::default(),
         });
         let json = config.config.to_string().into();
         let instances = Arc::new(Instances::new(Arc::clone(&self.linked), shared, json));

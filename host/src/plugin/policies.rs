@@ -10,8 +10,8 @@ use super::instance::{Exports, Instances};
 use super::own::WasmOwn;
 use crate::clock::Nanos;
 use crate::policy::{
-    Admission, Call, CallError, Disaggregation, Filter, FlowControl, Leg, LegStage, Own, OwnFactory, Picker,
-    Placement, Reason, Rejection, Scorer, Verdict,
+    Admission, Call, CallError, ColumnId, Disaggregation, Filter, FlowControl, Leg, LegStage, Own,
+    OwnFactory, Picker, Placement, Reason, Rejection, Scorer, Verdict,
 };
 
 /// A loaded plugin with one configuration. Implements every stage; which ones it really exports is in
@@ -29,6 +29,11 @@ pub(super) fn not_exported(stage: &str) -> wasmtime::Error {
 impl WasmPolicy {
     pub(super) fn new(instances: Arc<Instances>, deadline: Nanos) -> Self {
         Self { instances, deadline }
+    }
+
+    /// The columns that the guest resolved.
+    pub(super) fn columns(&self) -> Vec<ColumnId> {
+        self.instances.columns()
     }
 
     fn ask<R>(

@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{Admission, CallTimes, Disaggregation, Filter, FlowControl, Health, OwnFactory, Picker, Scorer};
+use super::{
+    Admission, CallTimes, ColumnId, Disaggregation, Filter, FlowControl, Health, OwnFactory, Picker, Scorer,
+};
 use crate::types::Profile;
 pub use crate::types::{OnEmpty, OnError};
 
@@ -98,6 +100,8 @@ pub struct Chain {
     pub flow_own: Option<Slot<dyn OwnFactory>>,
     /// Own instances of the other plugins that observe.
     pub observers: Vec<Slot<dyn OwnFactory>>,
+    /// Every column that one of its plugins resolved.
+    pub columns: Arc<[ColumnId]>,
 }
 
 /// All chains in force.

@@ -54,7 +54,7 @@ pub(super) async fn dispatch(
 ) -> Result<Dispatched, Failure> {
     let lane = &service.lane;
     let chain = set.chain(&service.config.chain);
-    let mut candidates = lane.candidates(request, Profile::Decode);
+    let mut candidates = lane.candidates(&chain, request, Profile::Decode);
     route::admit(lane, &chain, request, &candidates, budget, trace)?;
     let placement = route::place(lane, &chain, request, &candidates, budget, trace)?;
     let open = !candidates.endpoints().is_empty();
@@ -72,8 +72,9 @@ pub(super) async fn dispatch(
         Entered::Waits(_leaves_when_dropped) => {
             let outcome = receiver.await.unwrap_or(Outcome::ShuttingDown);
             let pass = passed(outcome, proxy, service, request)?;
-            candidates = lane.candidates(request, Profile::Decode);
-            (pass, proxy.catalog.current())
+            let set = proxy.catalog.current();
+            candidates = lane.candidates(&set.chain(&service.config.chain), request, Profile::Decode);
+            (pass, set)
         }
     };
     let queued = proxy.clock.now().saturating_sub(request.arrived);

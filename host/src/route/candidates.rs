@@ -1,14 +1,17 @@
 //! The endpoints of one judgement, in columns.
 //!
-//! A column is computed when a policy first reads it and kept: every policy of the request sees the same
-//! numbers, nothing is computed that nobody reads, and what was read is what the explanation shows.
-//! Unknown values are NaN inside and replaced by the reader's own `missing`.
+//! A column is computed when a policy first reads it and kept: every policy of the request sees the same numbers,
+//! and what was read is what the explanation shows. What is read from the endpoints themselves is computed together
+//! for all columns that the chain's policies resolved, in one pass: at thousands of endpoints each pass costs as much
+//! in cache misses as all the values that it reads. Unknown values are NaN inside and replaced by the reader's own
+//! `missing`.
 
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
 use super::Lane;
+use super::columns::Columns;
 use crate::clock::Nanos;
 use crate::policy::{Builtin, Column, ColumnId, EndpointView, Request};
 use crate::pool::Endpoint;
@@ -19,9 +22,6 @@ use crate::types::Profile;
 /// from another, few enough that the turns of a conversation agree.
 const RENDEZVOUS_BLOCKS: usize = 4;
 
-/// The columns read so far.
-pub(super) type Columns = Vec<(ColumnId, Arc<[f32]>)>;
-
 /// A set of endpoints to be judged for one request.
 #[derive(Debug)]
 pub struct Candidates {
@@ -29,6 +29,8 @@ pub struct Candidates {
     request: Option<Arc<Request>>,
     profile: Profile,
     endpoints: Arc<[Arc<Endpoint>]>,
+    /// Columns that the chain's policies resolved.
+    resolved: Arc<[ColumnId]>,
     now: Nanos,
     columns: Mutex<Columns>,
     matched: OnceLock<Vec<u32>>,
@@ -40,10 +42,11 @@ impl Candidates {
         request: Option<Arc<Request>>,
         profile: Profile,
         endpoints: Arc<[Arc<Endpoint>]>,
+        resolved: Arc<[ColumnId]>,
         now: Nanos,
     ) -> Arc<Self> {
-        let (columns, matched) = (Mutex::default(), OnceLock::new());
-        Arc::new(Self { lane, request, profile, endpoints, now, columns, matched })
+        let columns = Mutex::new(Columns::of(endpoints.len()));
+        Arc::new(Self { lane, request, profile, endpoints, resolved, now, columns, matched: OnceLock::new() })
     }
 
     /// The endpoints, by position.
@@ -65,94 +68,115 @@ impl Candidates {
         u32::try_from(index).ok()
     }
 
-    /// The candidates at these positions, in this order, with the values that were read so far.
+    /// The candidates at these positions, in this order, with the values that were computed so far.
     #[must_use]
     pub fn subset(&self, positions: &[u32]) -> Arc<Self> {
-        let gather = |values: &[f32]| -> Arc<[f32]> {
-            positions.iter().map(|position| at(values, *position).unwrap_or(f32::NAN)).collect()
-        };
-        let columns = self.columns.lock().iter().map(|(id, values)| (*id, gather(values))).collect();
         let matched = OnceLock::new();
         if let Some(all) = self.matched.get() {
-            let _ = matched.set(positions.iter().map(|position| at(all, *position).unwrap_or(0)).collect());
+            let at =
+                |position: &u32| usize::try_from(*position).ok().and_then(|index| all.get(index)).copied();
+            let _ = matched.set(positions.iter().map(|position| at(position).unwrap_or(0)).collect());
         }
         Arc::new(Self {
             lane: Arc::clone(&self.lane),
             request: self.request.clone(),
             profile: self.profile,
             endpoints: positions.iter().filter_map(|position| self.at(*position)).cloned().collect(),
+            resolved: Arc::clone(&self.resolved),
             now: self.now,
-            columns: Mutex::new(columns),
+            columns: Mutex::new(self.columns.lock().subset(positions)),
             matched,
         })
     }
 
-    /// The columns that were read.
-    pub(super) fn columns_read(&self) -> Columns {
-        self.columns.lock().clone()
+    /// The columns that policies read, with their first `most` values.
+    pub(super) fn shown(&self, most: usize) -> Vec<(ColumnId, Vec<f32>)> {
+        self.columns.lock().shown(most)
     }
 
-    /// The whole column, NaN where a value is not known; none for a handle that nobody resolved.
-    pub(super) fn whole_column(&self, id: ColumnId) -> Option<Arc<[f32]>> {
-        if let Some((_, values)) = self.columns.lock().iter().find(|(known, _)| *known == id) {
-            return Some(Arc::clone(values));
+    /// Reads the same columns as `other` did: for an explanation that shows every candidate, not only those that
+    /// filters left.
+    pub(super) fn read_like(&self, other: &Self) {
+        for (id, _) in other.shown(0) {
+            let _ = self.read(id, |_| ());
         }
-        let values: Arc<[f32]> = match self.lane.registry.get(id)? {
-            Column::Builtin(builtin) => self.builtin(builtin),
-            Column::Label(key) => self.each(|endpoint| match endpoint.label(&key) {
-                Some(text) => self.lane.registry.intern(&key, text),
-                None => f32::NAN,
-            }),
-            Column::Metric(series) => {
-                self.each(|endpoint| endpoint.report().series.get(series).copied().unwrap_or(f32::NAN))
-            }
-        };
-        self.columns.lock().push((id, Arc::clone(&values)));
-        Some(values)
     }
 
-    fn each(&self, value: impl Fn(&Endpoint) -> f32) -> Arc<[f32]> {
+    /// Shows a column to `read`; none for a handle that nobody resolved.
+    fn read<R>(&self, id: ColumnId, read: impl FnOnce(&[f32]) -> R) -> Option<R> {
+        let mut columns = self.columns.lock();
+        if columns.get(id).is_none() {
+            self.compute(&mut columns, id)?;
+        }
+        columns.read(id).map(read)
+    }
+
+    fn compute(&self, columns: &mut Columns, id: ColumnId) -> Option<()> {
+        match self.lane.registry.get(id)? {
+            Column::Builtin(builtin) if of_endpoint(builtin) => self.compute_together(columns, builtin),
+            Column::Builtin(builtin) => columns.add(vec![id], self.of_request(builtin)),
+            Column::Label(key) => columns.add(
+                vec![id],
+                self.each(|endpoint| match endpoint.label(&key) {
+                    Some(text) => self.lane.registry.intern(&key, text),
+                    None => f32::NAN,
+                }),
+            ),
+            Column::Metric(series) => columns.add(
+                vec![id],
+                self.each(|endpoint| endpoint.report().series.get(series).copied().unwrap_or(f32::NAN)),
+            ),
+        }
+        Some(())
+    }
+
+    /// Computes a column, and with it every other of its kind that the chain's policies resolved.
+    fn compute_together(&self, columns: &mut Columns, asked: Builtin) {
+        let resolved = self.resolved.iter().filter_map(|id| match self.lane.registry.get(*id)? {
+            Column::Builtin(builtin) => Some(builtin),
+            _ => None,
+        });
+        let wanted: Vec<Builtin> = resolved
+            .filter(|builtin| {
+                of_endpoint(*builtin) && *builtin != asked && columns.get(builtin.id()).is_none()
+            })
+            .chain([asked])
+            .collect();
+        let len = self.endpoints.len();
+        let mut values = vec![f32::NAN; wanted.len() * len];
+        for (row, endpoint) in self.endpoints.iter().enumerate() {
+            for (column, builtin) in wanted.iter().enumerate() {
+                if let Some(value) = values.get_mut(column * len + row) {
+                    *value = value_of(endpoint, *builtin, self.now);
+                }
+            }
+        }
+        columns.add(wanted.into_iter().map(Builtin::id).collect(), values);
+    }
+
+    fn each(&self, value: impl Fn(&Endpoint) -> f32) -> Vec<f32> {
         self.endpoints.iter().map(|endpoint| value(endpoint)).collect()
     }
 
     #[expect(clippy::cast_precision_loss, reason = "columns are f32 by contract")]
-    fn builtin(&self, column: Builtin) -> Arc<[f32]> {
+    fn of_request(&self, column: Builtin) -> Vec<f32> {
         match column {
             Builtin::PrefixTokens | Builtin::PrefixGpuTokens => self.prefix(|tokens| tokens as f32),
             Builtin::PrefixRatio => {
                 let all = self.request.as_ref().map_or(0, |request| request.prompt_tokens).max(1) as f32;
                 self.prefix(|tokens| tokens as f32 / all)
             }
-            Builtin::PrefixCpuTokens => self.prefix(|_| 0.0),
+            Builtin::PrefixCpuTokens => self.each(|_| 0.0),
             Builtin::PrefixRendezvous => self.rendezvous(),
             Builtin::SessionAffinity => self.session(),
-            Builtin::LoadRequests => self.each(|endpoint| endpoint.load.requests() as f32),
-            Builtin::LoadPrefillTokens => self.each(|endpoint| endpoint.load.prefill_tokens() as f32),
-            Builtin::LoadDecodeTokens => self.each(|endpoint| endpoint.load.decode_tokens() as f32),
-            Builtin::EngineWaiting => self.each(|endpoint| endpoint.engine.waiting()),
-            Builtin::EngineRunning => self.each(|endpoint| endpoint.engine.running()),
-            Builtin::EngineKvUsage => self.each(|endpoint| endpoint.engine.kv_usage()),
-            Builtin::EnginePreemptions => self.each(|endpoint| endpoint.engine.preemptions()),
-            Builtin::EngineMetricsAgeMs => self.each(|endpoint| endpoint.engine.age_ms(self.now)),
-            Builtin::LatencyTtftMs => self.each(|endpoint| endpoint.latency.ttft_ms()),
-            Builtin::LatencyTpotMs => self.each(|endpoint| endpoint.latency.tpot_ms()),
-            Builtin::RatePrefill => self.each(|endpoint| endpoint.latency.prefill_tokens_per_s()),
-            Builtin::HealthSuccessRatio => self.each(|endpoint| endpoint.health.success_ratio()),
-            Builtin::RolePrefill => self.each(|endpoint| f32::from(u8::from(endpoint.role.prefills()))),
-            Builtin::RoleDecode => self.each(|endpoint| f32::from(u8::from(endpoint.role.decodes()))),
-            Builtin::Weight => self.each(|endpoint| endpoint.weight),
             Builtin::LoraActive => self.lora_active(),
-            Builtin::LoraFree => self.each(lora_free),
             _ => self.each(|_| f32::NAN),
         }
     }
 
-    fn prefix(&self, value: impl Fn(u32) -> f32) -> Arc<[f32]> {
-        let Some((request, source)) =
-            self.request.as_ref().and_then(|request| Some((request, request.prefix.as_ref()?)))
-        else {
-            return self.each(|_| 0.0);
-        };
+    fn prefix(&self, value: impl Fn(u32) -> f32) -> Vec<f32> {
+        let source = self.request.as_ref().and_then(|request| Some((request, request.prefix.as_ref()?)));
+        let Some((request, source)) = source else { return self.each(|_| 0.0) };
         let matched = self.matched.get_or_init(|| {
             let ids: Vec<_> = self.endpoints.iter().map(|endpoint| endpoint.id).collect();
             let mut matched = Vec::with_capacity(ids.len());
@@ -163,7 +187,7 @@ impl Candidates {
         matched.iter().map(|blocks| value(tokens(blocks))).collect()
     }
 
-    fn rendezvous(&self) -> Arc<[f32]> {
+    fn rendezvous(&self) -> Vec<f32> {
         let hashes = self.request.as_ref().map_or(&[][..], |request| request.prefix_hashes());
         match hashes.get(..RENDEZVOUS_BLOCKS.min(hashes.len())).and_then(<[u64]>::last) {
             Some(hash) => self.each(|endpoint| rendezvous::weight(endpoint.key, *hash)),
@@ -171,13 +195,13 @@ impl Candidates {
         }
     }
 
-    fn session(&self) -> Arc<[f32]> {
+    fn session(&self) -> Vec<f32> {
         let session = self.request.as_ref().and_then(|request| request.session.as_deref());
         let last = session.and_then(|session| self.lane.sessions.get(session, self.now));
         self.each(|endpoint| f32::from(u8::from(last.is_some_and(|(id, _)| id == endpoint.id))))
     }
 
-    fn lora_active(&self) -> Arc<[f32]> {
+    fn lora_active(&self) -> Vec<f32> {
         let adapter = self.request.as_ref().and_then(|request| request.adapter.as_deref());
         self.each(|endpoint| {
             let loaded = adapter.is_some_and(|adapter| {
@@ -188,6 +212,35 @@ impl Candidates {
     }
 }
 
+/// Whether a column is read from the endpoints alone.
+fn of_endpoint(column: Builtin) -> bool {
+    !column.reads_prefix()
+        && !matches!(column, Builtin::PrefixRendezvous | Builtin::SessionAffinity | Builtin::LoraActive)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "columns are f32 by contract")]
+fn value_of(endpoint: &Endpoint, column: Builtin, now: Nanos) -> f32 {
+    match column {
+        Builtin::LoadRequests => endpoint.load.requests() as f32,
+        Builtin::LoadPrefillTokens => endpoint.load.prefill_tokens() as f32,
+        Builtin::LoadDecodeTokens => endpoint.load.decode_tokens() as f32,
+        Builtin::EngineWaiting => endpoint.engine.waiting(),
+        Builtin::EngineRunning => endpoint.engine.running(),
+        Builtin::EngineKvUsage => endpoint.engine.kv_usage(),
+        Builtin::EnginePreemptions => endpoint.engine.preemptions(),
+        Builtin::EngineMetricsAgeMs => endpoint.engine.age_ms(now),
+        Builtin::LatencyTtftMs => endpoint.latency.ttft_ms(),
+        Builtin::LatencyTpotMs => endpoint.latency.tpot_ms(),
+        Builtin::RatePrefill => endpoint.latency.prefill_tokens_per_s(),
+        Builtin::HealthSuccessRatio => endpoint.health.success_ratio(),
+        Builtin::RolePrefill => f32::from(u8::from(endpoint.role.prefills())),
+        Builtin::RoleDecode => f32::from(u8::from(endpoint.role.decodes())),
+        Builtin::Weight => endpoint.weight,
+        Builtin::LoraFree => lora_free(endpoint),
+        _ => f32::NAN,
+    }
+}
+
 #[expect(clippy::cast_precision_loss, reason = "columns are f32 by contract")]
 fn lora_free(endpoint: &Endpoint) -> f32 {
     let report = endpoint.report();
@@ -195,10 +248,6 @@ fn lora_free(endpoint: &Endpoint) -> f32 {
         Some(max) => (max as f32 - report.lora_active.len() as f32).max(0.0),
         None => f32::NAN,
     }
-}
-
-fn at<T: Copy>(values: &[T], position: u32) -> Option<T> {
-    values.get(usize::try_from(position).ok()?).copied()
 }
 
 impl EndpointView for Candidates {
@@ -219,8 +268,10 @@ impl EndpointView for Candidates {
     }
 
     fn column(&self, column: ColumnId, missing: f32) -> Option<Vec<f32>> {
-        let values = self.whole_column(column)?;
-        Some(values.iter().map(|value| if value.is_nan() { missing } else { *value }).collect())
+        let known = |values: &[f32]| {
+            values.iter().map(|value| if value.is_nan() { missing } else { *value }).collect()
+        };
+        self.read(column, known)
     }
 
     fn label(&self, position: usize, key: &str) -> Option<String> {

@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::candidates::Columns;
 use super::{Candidates, Order};
-use crate::policy::{CallError, Leg, LegStage, Placement, Plugin, Registry, Request, Slot, Stage, Verdict};
+use crate::policy::{
+    CallError, ColumnId, Leg, LegStage, Placement, Plugin, Registry, Request, Slot, Stage, Verdict,
+};
 use crate::pool::Endpoint;
 use crate::types::{Api, EndpointId, Profile};
 
@@ -104,7 +105,7 @@ impl Answer {
 struct Judgement {
     profile: Profile,
     endpoints: Arc<[Arc<Endpoint>]>,
-    columns: Columns,
+    columns: Vec<(ColumnId, Vec<f32>)>,
     /// Those that the filters left, with their sums.
     left: Arc<[Arc<Endpoint>]>,
     scores: Vec<f32>,
@@ -229,11 +230,10 @@ impl Trace {
         order: &Order,
     ) {
         self.judging.retain(|(judging, _)| *judging != profile);
-        let mut columns = left.columns_read();
         if left.endpoints().len() != all.endpoints().len() {
-            // Read again on the whole set, so that the explanation has one value a candidate.
-            columns = columns.into_iter().filter_map(|(id, _)| Some((id, all.whole_column(id)?))).collect();
+            all.read_like(left);
         }
+        let columns = all.shown(MAX_KEPT);
         let (endpoints, left) = (Arc::clone(all.endpoints()), Arc::clone(left.endpoints()));
         let order = order.iter().take(MAX_KEPT).cloned().collect();
         self.judgements.push(Judgement { profile, endpoints, columns, left, scores, order });
@@ -243,7 +243,7 @@ impl Trace {
     #[must_use]
     pub fn finish(&mut self, status: u16) -> Explanation {
         for (profile, candidates) in std::mem::take(&mut self.judging) {
-            let (endpoints, columns) = (Arc::clone(candidates.endpoints()), candidates.columns_read());
+            let (endpoints, columns) = (Arc::clone(candidates.endpoints()), candidates.shown(MAX_KEPT));
             self.judgements.push(Judgement {
                 profile,
                 endpoints,
@@ -288,9 +288,6 @@ impl Judgement {
         }
         self.endpoints = self.endpoints.iter().take(MAX_KEPT).cloned().collect();
         self.left = self.left.iter().take(MAX_KEPT).cloned().collect();
-        for (_, values) in &mut self.columns {
-            *values = values.iter().take(MAX_KEPT).copied().collect();
-        }
         self.scores.truncate(MAX_KEPT);
     }
 }
@@ -365,7 +362,7 @@ impl Judgement {
     }
 }
 
-fn columns(columns: &Columns, registry: &Registry) -> Value {
+fn columns(columns: &[(ColumnId, Vec<f32>)], registry: &Registry) -> Value {
     let named =
         columns.iter().filter_map(|(id, values)| Some((registry.name(*id)?.to_string(), numbers(values))));
     Value::Object(named.collect::<Map<_, _>>())

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::clock::Clock;
-use crate::policy::{Registry, Request};
+use crate::policy::{Chain, Registry, Request};
 use crate::pool::{Endpoint, Pool, Reservation};
 use crate::prefix::{Index, Sessions};
 use crate::types::Profile;
@@ -40,22 +40,28 @@ impl Lane {
     /// The endpoints that may serve a request in this profile: up, not draining, of the right role, and
     /// listing the model.
     #[must_use]
-    pub fn candidates(self: &Arc<Self>, request: &Arc<Request>, profile: Profile) -> Arc<Candidates> {
+    pub fn candidates(
+        self: &Arc<Self>,
+        chain: &Chain,
+        request: &Arc<Request>,
+        profile: Profile,
+    ) -> Arc<Candidates> {
         let fits = |endpoint: &Arc<Endpoint>| match profile {
             Profile::Decode => endpoint.role.decodes(),
             Profile::Prefill => endpoint.role.prefills(),
         };
-        self.healthy(request, profile, fits)
+        self.healthy(chain, request, profile, fits)
     }
 
     /// All endpoints that may take part in a request, whatever their role.
     #[must_use]
-    pub fn everyone(self: &Arc<Self>, request: &Arc<Request>) -> Arc<Candidates> {
-        self.healthy(request, Profile::Decode, |_| true)
+    pub fn everyone(self: &Arc<Self>, chain: &Chain, request: &Arc<Request>) -> Arc<Candidates> {
+        self.healthy(chain, request, Profile::Decode, |_| true)
     }
 
     fn healthy(
         self: &Arc<Self>,
+        chain: &Chain,
         request: &Arc<Request>,
         profile: Profile,
         fits: impl Fn(&Arc<Endpoint>) -> bool,
@@ -69,16 +75,17 @@ impl Lane {
         if !request.model.is_empty() && endpoints.iter().any(lists) {
             endpoints.retain(lists);
         }
-        Candidates::new(Arc::clone(self), Some(Arc::clone(request)), profile, endpoints.into(), now)
+        let resolved = Arc::clone(&chain.columns);
+        Candidates::new(Arc::clone(self), Some(Arc::clone(request)), profile, endpoints.into(), resolved, now)
     }
 
     /// The endpoints that can decode, with no request in view: what saturation is about.
     #[must_use]
-    pub fn standing(self: &Arc<Self>) -> Arc<Candidates> {
+    pub fn standing(self: &Arc<Self>, chain: &Chain) -> Arc<Candidates> {
         let now = self.clock.now();
         let usable = |endpoint: &&Arc<Endpoint>| endpoint.usable(now) && endpoint.role.decodes();
         let endpoints = self.pool.endpoints().iter().filter(usable).cloned().collect();
-        Candidates::new(Arc::clone(self), None, Profile::Decode, endpoints, now)
+        Candidates::new(Arc::clone(self), None, Profile::Decode, endpoints, Arc::clone(&chain.columns), now)
     }
 
     /// Prompt tokens of the request that the endpoint is believed to hold.

@@ -16,6 +16,7 @@
 
 mod ask;
 mod candidates;
+mod columns;
 mod explain;
 mod lane;
 mod order;

@@ -275,7 +275,7 @@ impl Judging<'_> {
 
     fn split(&self, decode: &Arc<Endpoint>, trace: &mut Trace) -> Result<Vec<PlannedLeg>, Refusal> {
         let Some(slot) = &self.chain.disaggregation else { return Ok(Vec::new()) };
-        let everyone = self.lane.everyone(self.request);
+        let everyone = self.lane.everyone(self.chain, self.request);
         // Engines hand KV over only when they were set up for it, and a pool says so by giving roles: where
         // every endpoint does everything there is nothing to ask.
         let elsewhere = everyone
@@ -310,7 +310,7 @@ impl Judging<'_> {
         let mut planned = Vec::with_capacity(legs.len());
         for leg in legs {
             let order = if leg.candidates.is_empty() {
-                let candidates = self.lane.candidates(self.request, Profile::Prefill);
+                let candidates = self.lane.candidates(self.chain, self.request, Profile::Prefill);
                 self.order(&candidates, Profile::Prefill, trace).ok()
             } else {
                 Some(Order::new(&everyone, leg.candidates))

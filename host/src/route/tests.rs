@@ -141,7 +141,7 @@ fn chosen(
     request: &Arc<Request>,
 ) -> (Result<Choice, Refusal>, serde_json::Value) {
     let mut trace = Trace::new(Arc::clone(request), "p", "default", 1);
-    let candidates = lane.candidates(request, Profile::Decode);
+    let candidates = lane.candidates(chain, request, Profile::Decode);
     let choice = choose(lane, chain, request, &candidates, &Budget::default(), &mut trace);
     (choice, trace.finish(200).to_json(&Registry::default()))
 }

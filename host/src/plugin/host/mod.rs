@@ -9,7 +9,10 @@
 mod services;
 mod view;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use wasmtime::ResourceLimiter;
 use wasmtime::component::Resource;
@@ -18,7 +21,7 @@ use super::budget::Deadline;
 use super::kv::Store;
 use super::series::Series;
 use crate::clock::{Clock, MILLI, Nanos};
-use crate::policy::{EndpointView, Event, Flows, Registry, Request};
+use crate::policy::{ColumnId, EndpointView, Event, Flows, Registry, Request};
 
 /// Stands for the request of the call under way.
 #[derive(Debug)]
@@ -55,6 +58,8 @@ pub(super) struct Shared {
     pub(super) series: Arc<Series>,
     pub(super) grants: Grants,
     pub(super) memory_bytes: usize,
+    /// Columns that the guest resolved in `configure`.
+    pub(super) resolved: Mutex<BTreeSet<ColumnId>>,
 }
 
 /// What a call is about.

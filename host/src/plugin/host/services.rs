@@ -14,7 +14,9 @@ impl contract::columns::Host for Guest {
         if self.phase != Phase::Configuring {
             return Err("columns are resolved in `configure` only".into());
         }
-        self.shared.registry.resolve(&name).map(|id| id.0).map_err(|error| error.to_string())
+        let id = self.shared.registry.resolve(&name).map_err(|error| error.to_string())?;
+        self.shared.resolved.lock().insert(id);
+        Ok(id.0)
     }
 
     fn intern(&mut self, key: String, text: String) -> f32 {
