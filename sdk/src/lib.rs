@@ -77,4 +77,4 @@ pub use stage::{
     Admission, Disaggregation, Filter, FlowControl, Handoff, Leg, Observer, Picker, Placement, Rejection,
     Scorer, Stage, Verdict,
 };
-pub use view::{Api, EndpointsView, EventKind, EventsView, FlowsView, Profile, RequestView};
+pub use view::{Api, EndpointsView, EventKind, EventsView, FlowsView, Profile, RequestView, Table};

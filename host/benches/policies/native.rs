@@ -159,6 +159,12 @@ impl sdk::EndpointsView for EndpointsView<'_> {
         self.view.column(self.handles[&column.id()], column.missing()).unwrap()
     }
 
+    fn columns(&self, columns: &[sdk::Column]) -> sdk::Table {
+        let wanted: Vec<_> =
+            columns.iter().map(|column| (self.handles[&column.id()], column.missing())).collect();
+        sdk::Table::new(self.view.len(), self.view.columns(&wanted))
+    }
+
     fn label(&self, position: usize, key: &str) -> Option<String> {
         self.view.label(position, key)
     }

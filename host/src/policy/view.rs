@@ -26,6 +26,14 @@ pub trait EndpointView: Send + Sync + std::fmt::Debug {
     /// One value a candidate; `missing` where it is not known. None for a handle that nobody resolved.
     fn column(&self, column: ColumnId, missing: f32) -> Option<Vec<f32>>;
 
+    /// Several columns, one after the other. A handle that nobody resolved gives its `missing` throughout.
+    fn columns(&self, columns: &[(ColumnId, f32)]) -> Vec<f32> {
+        let one = |(column, missing): &(ColumnId, f32)| {
+            self.column(*column, *missing).unwrap_or_else(|| vec![*missing; self.len()])
+        };
+        columns.iter().flat_map(one).collect()
+    }
+
     /// A label of one candidate.
     fn label(&self, position: usize, key: &str) -> Option<String>;
 }

@@ -142,6 +142,12 @@ impl Pool {
         serves.then_some(name)
     }
 
+    /// Whether its endpoints list several models, so that they may differ in what they serve.
+    #[must_use]
+    pub fn lists_several(&self) -> bool {
+        self.listed.load().len() > 1
+    }
+
     /// Whether it serves a model of this name, or one whose alias it is.
     #[must_use]
     pub fn serves(&self, name: &str) -> bool {

@@ -28,7 +28,7 @@ pub struct Candidates {
     lane: Arc<Lane>,
     request: Option<Arc<Request>>,
     profile: Profile,
-    endpoints: Arc<[Arc<Endpoint>]>,
+    endpoints: Arc<Vec<Arc<Endpoint>>>,
     /// Columns that the chain's policies resolved.
     resolved: Arc<[ColumnId]>,
     now: Nanos,
@@ -41,7 +41,7 @@ impl Candidates {
         lane: Arc<Lane>,
         request: Option<Arc<Request>>,
         profile: Profile,
-        endpoints: Arc<[Arc<Endpoint>]>,
+        endpoints: Arc<Vec<Arc<Endpoint>>>,
         resolved: Arc<[ColumnId]>,
         now: Nanos,
     ) -> Arc<Self> {
@@ -51,7 +51,7 @@ impl Candidates {
 
     /// The endpoints, by position.
     #[must_use]
-    pub fn endpoints(&self) -> &Arc<[Arc<Endpoint>]> {
+    pub fn endpoints(&self) -> &Arc<Vec<Arc<Endpoint>>> {
         &self.endpoints
     }
 
@@ -81,7 +81,9 @@ impl Candidates {
             lane: Arc::clone(&self.lane),
             request: self.request.clone(),
             profile: self.profile,
-            endpoints: positions.iter().filter_map(|position| self.at(*position)).cloned().collect(),
+            endpoints: Arc::new(
+                positions.iter().filter_map(|position| self.at(*position)).cloned().collect(),
+            ),
             resolved: Arc::clone(&self.resolved),
             now: self.now,
             columns: Mutex::new(self.columns.lock().subset(positions)),
@@ -272,6 +274,19 @@ impl EndpointView for Candidates {
             values.iter().map(|value| if value.is_nan() { missing } else { *value }).collect()
         };
         self.read(column, known)
+    }
+
+    fn columns(&self, wanted: &[(ColumnId, f32)]) -> Vec<f32> {
+        let mut all = Vec::with_capacity(wanted.len() * self.endpoints.len());
+        for (column, missing) in wanted {
+            let known = |values: &[f32]| {
+                all.extend(values.iter().map(|value| if value.is_nan() { *missing } else { *value }));
+            };
+            if self.read(*column, known).is_none() {
+                all.resize(all.len() + self.endpoints.len(), *missing);
+            }
+        }
+        all
     }
 
     fn label(&self, position: usize, key: &str) -> Option<String> {

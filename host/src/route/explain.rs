@@ -104,10 +104,10 @@ impl Answer {
 #[derive(Debug)]
 struct Judgement {
     profile: Profile,
-    endpoints: Arc<[Arc<Endpoint>]>,
+    endpoints: Arc<Vec<Arc<Endpoint>>>,
     columns: Vec<(ColumnId, Vec<f32>)>,
     /// Those that the filters left, with their sums.
-    left: Arc<[Arc<Endpoint>]>,
+    left: Arc<Vec<Arc<Endpoint>>>,
     scores: Vec<f32>,
     order: Vec<Arc<Endpoint>>,
 }
@@ -286,8 +286,8 @@ impl Judgement {
         if self.endpoints.len() <= MAX_KEPT {
             return;
         }
-        self.endpoints = self.endpoints.iter().take(MAX_KEPT).cloned().collect();
-        self.left = self.left.iter().take(MAX_KEPT).cloned().collect();
+        self.endpoints = Arc::new(self.endpoints.iter().take(MAX_KEPT).cloned().collect());
+        self.left = Arc::new(self.left.iter().take(MAX_KEPT).cloned().collect());
         self.scores.truncate(MAX_KEPT);
     }
 }

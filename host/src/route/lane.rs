@@ -67,24 +67,30 @@ impl Lane {
         fits: impl Fn(&Arc<Endpoint>) -> bool,
     ) -> Arc<Candidates> {
         let now = self.clock.now();
-        let usable = |endpoint: &&Arc<Endpoint>| endpoint.usable(now) && fits(endpoint);
-        let all = self.pool.endpoints();
-        let mut endpoints: Vec<_> = all.iter().filter(usable).cloned().collect();
+        let mut endpoints = self.those(|endpoint| endpoint.usable(now) && fits(endpoint));
         let lists = |endpoint: &Arc<Endpoint>| endpoint.lists(&request.model);
         // A model that only the configuration knows is not in any endpoint's list.
-        if !request.model.is_empty() && endpoints.iter().any(lists) {
-            endpoints.retain(lists);
+        if self.pool.lists_several() && !request.model.is_empty() && endpoints.iter().any(lists) {
+            endpoints = Arc::new(endpoints.iter().filter(|endpoint| lists(endpoint)).cloned().collect());
         }
         let resolved = Arc::clone(&chain.columns);
-        Candidates::new(Arc::clone(self), Some(Arc::clone(request)), profile, endpoints.into(), resolved, now)
+        Candidates::new(Arc::clone(self), Some(Arc::clone(request)), profile, endpoints, resolved, now)
+    }
+
+    /// The endpoints of the pool that pass; nothing is copied when all do.
+    fn those(&self, pass: impl Fn(&Arc<Endpoint>) -> bool) -> Arc<Vec<Arc<Endpoint>>> {
+        let all = self.pool.endpoints();
+        if all.iter().all(&pass) {
+            return all;
+        }
+        Arc::new(all.iter().filter(|endpoint| pass(endpoint)).cloned().collect())
     }
 
     /// The endpoints that can decode, with no request in view: what saturation is about.
     #[must_use]
     pub fn standing(self: &Arc<Self>, chain: &Chain) -> Arc<Candidates> {
         let now = self.clock.now();
-        let usable = |endpoint: &&Arc<Endpoint>| endpoint.usable(now) && endpoint.role.decodes();
-        let endpoints = self.pool.endpoints().iter().filter(usable).cloned().collect();
+        let endpoints = self.those(|endpoint| endpoint.usable(now) && endpoint.role.decodes());
         Candidates::new(Arc::clone(self), None, Profile::Decode, endpoints, Arc::clone(&chain.columns), now)
     }
 

@@ -28,14 +28,22 @@ impl Load {
 
     /// How full each endpoint that answers clients is, 0..=1.
     pub(crate) fn each(&self, endpoints: &dyn EndpointsView, config: &Config) -> Vec<f32> {
-        let decodes = endpoints.column(self.decodes);
-        let own = endpoints.column(self.requests).into_iter().zip(endpoints.column(self.limit));
-        let engine = endpoints.column(self.waiting).into_iter().zip(endpoints.column(self.kv_usage));
-        let rows = own.zip(engine.zip(endpoints.column(self.age))).zip(decodes);
-        rows.filter(|(_, decodes)| *decodes > 0.0)
+        let table = endpoints.columns(&[
+            self.decodes,
+            self.requests,
+            self.limit,
+            self.waiting,
+            self.kv_usage,
+            self.age,
+        ]);
+        let [decodes, requests, limit, waiting, kv_usage, age] = table.split();
+        let own = requests.iter().zip(limit);
+        let engine = waiting.iter().zip(kv_usage).zip(age);
+        let rows = own.zip(engine).zip(decodes);
+        rows.filter(|(_, decodes)| **decodes > 0.0)
             .map(|(((requests, limit), ((waiting, kv_usage), age)), _)| {
-                let fresh = age.is_nan() || age <= config.stale_after_ms;
-                endpoint(requests, limit, fresh.then_some((waiting, kv_usage)), config)
+                let fresh = age.is_nan() || *age <= config.stale_after_ms;
+                endpoint(*requests, *limit, fresh.then_some((*waiting, *kv_usage)), config)
             })
             .collect()
     }

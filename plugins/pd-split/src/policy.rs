@@ -72,10 +72,10 @@ impl Disaggregation for PdSplit {
 impl PdSplit {
     /// Which endpoints may prefill for the one at `decode`; none if no other may.
     fn serves(&self, endpoints: &dyn EndpointsView, decode: usize) -> Option<Vec<bool>> {
-        let prefills = endpoints.column(self.prefills);
-        let decodes = endpoints.column(self.decodes);
+        let roles = endpoints.columns(&[self.prefills, self.decodes]);
+        let [prefills, decodes] = roles.split();
         let has_roles =
-            prefills.iter().zip(&decodes).any(|(prefills, decodes)| (*prefills > 0.0) != (*decodes > 0.0));
+            prefills.iter().zip(decodes).any(|(prefills, decodes)| (*prefills > 0.0) != (*decodes > 0.0));
         if !has_roles && !self.config.mixed {
             return None;
         }

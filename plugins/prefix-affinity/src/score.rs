@@ -1,7 +1,9 @@
 //! From columns to scores.
 
 use sluicegate_sdk::config::Settings as _;
-use sluicegate_sdk::{Column, Columns, EndpointsView, Error, Manifest, Policy, Profile, RequestView, Scorer};
+use sluicegate_sdk::{
+    Column, Columns, EndpointsView, Error, Manifest, Policy, Profile, RequestView, Scorer, Table,
+};
 
 use crate::Config;
 use crate::cold;
@@ -10,18 +12,11 @@ use crate::ttft::{self, Reported};
 /// The policy.
 pub struct PrefixAffinity {
     config: Config,
-    cached: Column,
+    /// What every call reads.
+    table: [Column; 9],
     cached_cpu: Column,
     rendezvous: Column,
     session: Column,
-    prefill_tokens: Column,
-    requests: Column,
-    decode_tokens: Column,
-    rate: Column,
-    waiting: Column,
-    running: Column,
-    kv_usage: Column,
-    age: Column,
 }
 
 impl Policy for PrefixAffinity {
@@ -38,26 +33,29 @@ impl Policy for PrefixAffinity {
         let mut column = |name: &str| columns.resolve(name).map(|column| column.or(0.0));
         Ok(Self {
             config: Config::parse(json)?,
-            cached: column("prefix.tokens")?,
+            table: [
+                column("prefix.tokens")?,
+                column("rate.prefill_tokens_per_s")?,
+                column("load.prefill_tokens")?,
+                column("load.requests")?,
+                column("load.decode_tokens")?,
+                column("engine.waiting")?,
+                column("engine.running")?,
+                column("engine.kv_usage")?,
+                column("engine.metrics_age_ms")?,
+            ],
             cached_cpu: column("prefix.cpu_tokens")?,
             rendezvous: column("prefix.rendezvous")?,
             session: column("session.affinity")?,
-            prefill_tokens: column("load.prefill_tokens")?,
-            requests: column("load.requests")?,
-            decode_tokens: column("load.decode_tokens")?,
-            rate: column("rate.prefill_tokens_per_s")?,
-            waiting: column("engine.waiting")?,
-            running: column("engine.running")?,
-            kv_usage: column("engine.kv_usage")?,
-            age: column("engine.metrics_age_ms")?,
         })
     }
 }
 
 impl Scorer for PrefixAffinity {
     fn score(&self, request: &dyn RequestView, endpoints: &dyn EndpointsView) -> Vec<f32> {
-        let cached = self.cached(endpoints);
-        let mut ttft = self.ttft(request, endpoints, &cached);
+        let table = endpoints.columns(&self.table);
+        let cached = self.cached(endpoints, &table);
+        let mut ttft = self.ttft(request, endpoints, &cached, &table);
         let session = self.credit_session(request, endpoints, &mut ttft);
         let least = ttft.iter().copied().fold(f32::MAX, f32::min);
         let tolerance = cold::tolerance(least, &self.config);
@@ -81,8 +79,9 @@ impl Scorer for PrefixAffinity {
 }
 
 impl PrefixAffinity {
-    fn cached(&self, endpoints: &dyn EndpointsView) -> Vec<f32> {
-        let mut cached = endpoints.column(self.cached);
+    fn cached(&self, endpoints: &dyn EndpointsView, table: &Table) -> Vec<f32> {
+        let [cached] = table.split();
+        let mut cached = cached.to_vec();
         if self.config.cpu_credit < 1.0 && cached.iter().any(|cached| *cached > 0.0) {
             ttft::credit_tiers(&mut cached, &endpoints.column(self.cached_cpu), &self.config);
         }
@@ -90,20 +89,21 @@ impl PrefixAffinity {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "prompts are far shorter than 2^24 tokens")]
-    fn ttft(&self, request: &dyn RequestView, endpoints: &dyn EndpointsView, cached: &[f32]) -> Vec<f32> {
-        let ms_per_token = ttft::ms_per_token(&endpoints.column(self.rate), &self.config);
-        let ahead = endpoints.column(self.prefill_tokens);
-        let mut ttft = ttft::prefill(request.prompt_tokens() as f32, cached, &ahead, &ms_per_token);
-        let mut requests = endpoints.column(self.requests);
-        let reported = Reported {
-            waiting: endpoints.column(self.waiting),
-            running: endpoints.column(self.running),
-            kv_usage: endpoints.column(self.kv_usage),
-            age_ms: endpoints.column(self.age),
-        };
+    fn ttft(
+        &self,
+        request: &dyn RequestView,
+        endpoints: &dyn EndpointsView,
+        cached: &[f32],
+        table: &Table,
+    ) -> Vec<f32> {
+        let [_, rate, ahead, requests, decode_tokens, waiting, running, kv_usage, age_ms] = table.split();
+        let ms_per_token = ttft::ms_per_token(rate, &self.config);
+        let mut ttft = ttft::prefill(request.prompt_tokens() as f32, cached, ahead, &ms_per_token);
+        let mut requests = requests.to_vec();
+        let reported = Reported { waiting, running, kv_usage, age_ms };
         ttft::add_reported(&mut ttft, &mut requests, &reported, &ms_per_token, &self.config);
         if endpoints.profile() != Profile::Prefill {
-            ttft::add_decode(&mut ttft, &requests, &endpoints.column(self.decode_tokens), &self.config);
+            ttft::add_decode(&mut ttft, &requests, decode_tokens, &self.config);
         }
         ttft
     }

@@ -31,11 +31,11 @@ pub(crate) fn prefill(prompt: f32, cached: &[f32], ahead: &[f32], ms_per_token: 
 }
 
 /// What an engine reports of itself.
-pub(crate) struct Reported {
-    pub(crate) waiting: Vec<f32>,
-    pub(crate) running: Vec<f32>,
-    pub(crate) kv_usage: Vec<f32>,
-    pub(crate) age_ms: Vec<f32>,
+pub(crate) struct Reported<'a> {
+    pub(crate) waiting: &'a [f32],
+    pub(crate) running: &'a [f32],
+    pub(crate) kv_usage: &'a [f32],
+    pub(crate) age_ms: &'a [f32],
 }
 
 /// Requests that engines report beyond ours: those that wait are prefills ahead that nobody counted, those
@@ -43,12 +43,11 @@ pub(crate) struct Reported {
 pub(crate) fn add_reported(
     ttft: &mut [f32],
     requests: &mut [f32],
-    reported: &Reported,
+    reported: &Reported<'_>,
     ms_per_token: &[f32],
     config: &Config,
 ) {
-    let engines =
-        reported.waiting.iter().zip(&reported.running).zip(&reported.kv_usage).zip(&reported.age_ms);
+    let engines = reported.waiting.iter().zip(reported.running).zip(reported.kv_usage).zip(reported.age_ms);
     let totals = ttft.iter_mut().zip(requests).zip(ms_per_token);
     let span = (1.0 - config.kv_free_below).max(f32::EPSILON);
     for (((ttft, requests), ms), (((waiting, running), kv), age)) in totals.zip(engines) {
@@ -98,10 +97,10 @@ mod tests {
     fn only_what_is_not_ours_is_added() {
         let config = Config { kv_pressure_ms: 0.0, foreign_prompt_tokens: 100.0, ..Config::default() };
         let reported = Reported {
-            waiting: vec![3.0, 3.0, 3.0],
-            running: vec![2.0, 2.0, 2.0],
-            kv_usage: vec![0.0; 3],
-            age_ms: vec![0.0, 0.0, 1e9],
+            waiting: &[3.0, 3.0, 3.0],
+            running: &[2.0, 2.0, 2.0],
+            kv_usage: &[0.0; 3],
+            age_ms: &[0.0, 0.0, 1e9],
         };
         let (mut ttft, mut requests) = (vec![0.0; 3], vec![5.0, 1.0, 1.0]);
         add_reported(&mut ttft, &mut requests, &reported, &[1.0; 3], &config);
@@ -113,10 +112,10 @@ mod tests {
     fn kv_pressure_grows_by_the_square() {
         let config = Config { kv_free_below: 0.5, kv_pressure_ms: 400.0, ..Config::default() };
         let reported = Reported {
-            waiting: vec![0.0; 3],
-            running: vec![0.0; 3],
-            kv_usage: vec![0.5, 0.75, 1.0],
-            age_ms: vec![0.0; 3],
+            waiting: &[0.0; 3],
+            running: &[0.0; 3],
+            kv_usage: &[0.5, 0.75, 1.0],
+            age_ms: &[0.0; 3],
         };
         let (mut ttft, mut requests) = (vec![0.0; 3], vec![0.0; 3]);
         add_reported(&mut ttft, &mut requests, &reported, &[1.0; 3], &config);

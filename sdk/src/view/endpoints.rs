@@ -39,10 +39,36 @@ pub trait EndpointsView {
     fn keys(&self) -> Vec<u64>;
     /// One value a candidate; what the column was given by [`Column::or`] where it is not known.
     fn column(&self, column: Column) -> Vec<f32>;
+    /// Several columns in one call, which is cheaper than one by one while there are few candidates.
+    fn columns(&self, columns: &[Column]) -> Table {
+        let values = columns.iter().flat_map(|column| self.column(*column)).collect();
+        Table::new(self.len(), values)
+    }
     /// A label of one candidate, such as `zone`. For all of them read the column `label:KEY`.
     fn label(&self, position: usize, key: &str) -> Option<String>;
     /// Whether there are none.
     fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+/// Columns that were read together, in the order in which they were asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    len: usize,
+    values: Vec<f32>,
+}
+
+impl Table {
+    /// Columns of `len` values each, one after the other.
+    #[must_use]
+    pub const fn new(len: usize, values: Vec<f32>) -> Self {
+        Self { len, values }
+    }
+
+    /// The columns as slices; `N` is how many were asked for. A column that is not there is empty.
+    #[must_use]
+    pub fn split<const N: usize>(&self) -> [&[f32]; N] {
+        std::array::from_fn(|n| self.values.get(n * self.len..(n + 1) * self.len).unwrap_or_default())
     }
 }

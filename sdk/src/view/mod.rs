@@ -8,7 +8,7 @@ mod events;
 mod flows;
 mod request;
 
-pub use endpoints::{EndpointsView, Profile};
+pub use endpoints::{EndpointsView, Profile, Table};
 pub use events::{EventKind, EventsView};
 pub use flows::FlowsView;
 pub use request::{Api, RequestView};

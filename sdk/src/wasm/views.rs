@@ -1,7 +1,7 @@
 //! The views over the host's handles.
 
 use super::imports::view::{self, Endpoints, Events, Flows, Request};
-use crate::{Api, Column, EndpointsView, EventsView, FlowsView, Profile, RequestView};
+use crate::{Api, Column, EndpointsView, EventsView, FlowsView, Profile, RequestView, Table};
 
 fn position(position: usize) -> u32 {
     u32::try_from(position).unwrap_or(u32::MAX)
@@ -93,6 +93,10 @@ impl EndpointsView for Endpoints {
     }
     fn column(&self, column: Column) -> Vec<f32> {
         Self::column(self, column.id(), column.missing())
+    }
+    fn columns(&self, columns: &[Column]) -> Table {
+        let columns: Vec<_> = columns.iter().map(|column| (column.id(), column.missing())).collect();
+        Table::new(EndpointsView::len(self), Self::columns(self, &columns))
     }
     fn label(&self, at: usize, key: &str) -> Option<String> {
         Self::label(self, position(at), key)

@@ -148,6 +148,15 @@ impl view::HostEndpoints for Guest {
         view.column(ColumnId(column), missing).unwrap_or_else(|| vec![missing; view.len()])
     }
 
+    fn columns(&mut self, _: Resource<EndpointsHandle>, columns: Vec<(u32, f32)>) -> Vec<f32> {
+        /// More columns than exist, so that a guest cannot make the host allocate without bound.
+        const MOST: usize = 256;
+        let Some(view) = &self.subject.endpoints else { return Vec::new() };
+        let columns: Vec<_> =
+            columns.into_iter().take(MOST).map(|(id, missing)| (ColumnId(id), missing)).collect();
+        view.columns(&columns)
+    }
+
     fn label(&mut self, _: Resource<EndpointsHandle>, position: u32, key: String) -> Option<String> {
         let view = self.subject.endpoints.as_ref()?;
         view.label(usize::try_from(position).ok()?, &key)
