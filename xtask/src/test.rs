@@ -34,6 +34,8 @@ pub(crate) fn run_tests(workspace: &Workspace, options: &Options) -> Result<(), 
         runner.only_ignored(&mut tests, "vllm::");
         run(places(&mut tests, workspace, &env).env("SLUICEGATE_TEST_VLLM", vllm))?;
     }
+    // Neither runner runs these along with the rest.
+    run(&mut cargo(workspace, &["test", "--quiet", "--doc", "-p", "sluicegate-sdk"]))?;
     let mut tests = runner.tests(workspace, &["--workspace"]);
     runner.filter(&mut tests, &options.filter);
     run(places(&mut tests, workspace, &env))

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -12,6 +13,8 @@ use tokio::sync::{Semaphore, watch};
 
 use super::{Proxy, service};
 
+/// After a failed accept: the process is out of descriptors, most likely, and those under way will free some.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// hyper's smallest buffer for a head.
 const MIN_HEADER_BYTES: usize = 8_192;
 
@@ -37,10 +40,9 @@ pub async fn serve(listener: TcpListener, proxy: Arc<Proxy>, mut shutdown: watch
                     drop((permit, alive));
                 });
             }
-            // Out of descriptors, most likely: those under way will free some.
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
-                tokio::task::yield_now().await;
+                tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
     }
