@@ -116,7 +116,7 @@ impl Linked {
 }
 
 fn exports(component: &Component, interface: &str) -> bool {
-    component.get_export_index(None, &format!("{PACKAGE}{interface}@{VERSION}")).is_some()
+    component.get_export_index(None, format!("{PACKAGE}{interface}@{VERSION}")).is_some()
 }
 
 fn signature(interface: &'static str) -> impl FnOnce(wasmtime::Error) -> ComponentError {

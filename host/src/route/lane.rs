@@ -105,7 +105,6 @@ impl Lane {
     }
 
     /// Takes the endpoint for a request: what it will have to prefill counts at once.
-    #[must_use]
     pub fn reserve(&self, request: &Request, endpoint: &Arc<Endpoint>) -> Reservation {
         let uncached = request.prompt_tokens.saturating_sub(self.cached_tokens(request, endpoint));
         endpoint.reserve(uncached, request.prompt_tokens)
