@@ -1,6 +1,6 @@
 //! Real vLLM servers on the CPU. `cargo xtask test --engines` installs them (6 GB) and runs these tests.
 
-use sluicegate_tests::{Router, Value, VllmServer, json};
+use sluicegate_tests::{Router, Value, VllmServer, json, places, wait};
 
 fn question(about: &str) -> String {
     (0..200).map(|number| format!("{about}{number} delta epsilon ")).collect()
@@ -35,4 +35,68 @@ async fn vllm_hands_a_prefilled_prompt_to_another_vllm() {
         line.starts_with("vllm:prompt_tokens_by_source_total") && line.contains("external_kv_transfer")
     });
     assert!(moved.is_some_and(|line| !line.ends_with(" 0.0")), "{moved:?}");
+}
+
+fn cached(answer: &Value) -> u64 {
+    answer["usage"]["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap_or(0)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs vLLM: cargo xtask test --engines"]
+async fn vllm_is_read_by_its_own_names_and_finds_its_prefixes_again() {
+    let (one, two) = tokio::join!(VllmServer::start(), VllmServer::start());
+    let config = format!(
+        "[scrape]\ntimeout_ms = 10000\n[[pool]]\nname = \"p\"\nblock_tokens = 32\nendpoints = [\"{}\", \"{}\"]\n",
+        one.url(),
+        two.url()
+    );
+    let router = Router::with(config).start().await;
+    for server in [&one, &two] {
+        let id = server.url().trim_start_matches("http://").to_owned();
+        wait::until("the engine is known", async || router.endpoint(&id).await["engine"] == "vllm").await;
+    }
+
+    // Each prompt goes back to where it was, and the engine itself says that it was found there.
+    for about in ["alpha", "beta", "gamma"] {
+        let prompt = question(about);
+        let ask = |id: &str| {
+            let body =
+                json!({"model": "tiny", "prompt": prompt, "max_tokens": 4, "temperature": 0}).to_string();
+            router.post("/v1/completions", body).header("x-request-id", id).send()
+        };
+        let first = ask(&format!("{about}-first")).await.expect(200).await;
+        let at = first.endpoint().to_owned();
+        assert_eq!(cached(&first.json().await), 0);
+        let again = ask(&format!("{about}-again")).await.expect(200).await;
+        assert_eq!(again.endpoint(), at);
+        assert!(cached(&again.json().await) > 500);
+        let decision = router.decision(&format!("{about}-again")).await;
+        let usage = decision["columns"]["engine.kv_usage"].as_array().unwrap();
+        assert!(usage.iter().all(Value::is_number), "{decision:#}");
+    }
+
+    // A prompt of token ids, as trace replays send them, is routed by them.
+    let ids: Vec<u32> = (0..600).map(|n| 10 + n % 900).collect();
+    let body = json!({"model": "tiny", "prompt": ids, "max_tokens": 4, "temperature": 0}).to_string();
+    let first = router.post("/v1/completions", body.clone()).send().await.expect(200).await;
+    let at = first.endpoint().to_owned();
+    let again = router.post("/v1/completions", body).send().await.expect(200).await;
+    assert_eq!(again.endpoint(), at);
+    assert!(cached(&again.json().await) > 500);
+
+    let report = vllm_bench(&router.url("")).await;
+    assert!(report.contains("Successful requests:                     40"), "{report}");
+}
+
+/// vLLM's own load generator: prompts in groups that share their beginnings.
+async fn vllm_bench(url: &str) -> String {
+    let mut bench = tokio::process::Command::new(places::vllm().join("bin/vllm"));
+    bench.args(["bench", "serve", "--backend", "openai", "--endpoint", "/v1/completions", "--base-url", url]);
+    bench.arg("--model").arg("tiny").arg("--tokenizer").arg(places::model());
+    bench.args(["--dataset-name", "prefix_repetition", "--prefix-repetition-prefix-len", "256"]);
+    bench.args(["--prefix-repetition-suffix-len", "64", "--prefix-repetition-num-prefixes", "4"]);
+    bench.args(["--prefix-repetition-output-len", "8", "--num-prompts", "40", "--request-rate", "8"]);
+    bench.envs([("HF_HUB_OFFLINE", "1"), ("TRANSFORMERS_OFFLINE", "1"), ("VLLM_NO_USAGE_STATS", "1")]);
+    let output = bench.kill_on_drop(true).output().await.unwrap();
+    format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }

@@ -61,6 +61,8 @@ pub(super) struct Spent {
 
 /// Why an attempt came to nothing.
 enum Missed {
+    /// There was no connection.
+    Unreached(String),
     /// Nothing was done there: the next endpoint may have it.
     Free(String),
     /// Work may have been done: the next endpoint may have it if the budget allows.
@@ -71,8 +73,30 @@ impl From<SendError> for Missed {
     fn from(error: SendError) -> Self {
         let why = error.to_string();
         match error {
+            SendError::Connect(_) | SendError::ConnectTimeout(_) => Self::Unreached(why),
+            SendError::Broken(_) => Self::Free(why),
             SendError::Timeout(_) => Self::Costly(why),
-            _ => Self::Free(why),
+        }
+    }
+}
+
+/// What is to be said when every attempt came to nothing.
+#[derive(Clone, Copy)]
+enum Ending {
+    /// No endpoint could be connected to.
+    Unreachable,
+    /// Some were, and broke off.
+    Failed,
+    /// The last one did not answer in time.
+    TimedOut,
+}
+
+impl Ending {
+    fn after(self, missed: &Missed) -> Self {
+        match missed {
+            Missed::Unreached(_) => self,
+            Missed::Free(_) => Self::Failed,
+            Missed::Costly(_) => Self::TimedOut,
         }
     }
 }
@@ -96,7 +120,7 @@ impl Job {
         let Choice { order, reservation, .. } = choice;
         let mut reservation = Some(reservation);
         let mut body = Some(body);
-        let mut timed_out = false;
+        let mut ending = Ending::Unreachable;
         let last = order.len().saturating_sub(1);
         for (n, endpoint) in order.iter().enumerate() {
             let reserved = self.reserved(&mut reservation, endpoint);
@@ -111,9 +135,9 @@ impl Job {
                 Err(error) => error.into(),
             };
             self.service.lane.unsent(&self.request, endpoint, held);
-            timed_out = matches!(missed, Missed::Costly(_));
+            ending = ending.after(&missed);
             let (why, go_on) = match missed {
-                Missed::Free(why) => (why, true),
+                Missed::Unreached(why) | Missed::Free(why) => (why, true),
                 Missed::Costly(why) => (why, n < last && self.may_retry()),
             };
             self.trace.tried(endpoint, why);
@@ -124,7 +148,7 @@ impl Job {
                 self.service.metrics.retried();
             }
         }
-        self.fail(timed_out)
+        self.fail(ending)
     }
 
     /// Tries the endpoints in order with a body that can be sent once: until a connection is made.
@@ -132,7 +156,7 @@ impl Job {
         let Choice { order, reservation, .. } = choice;
         let mut reservation = Some(reservation);
         let mut body = Some(body);
-        let mut timed_out = false;
+        let mut ending = Ending::Unreachable;
         for endpoint in order.iter() {
             let reserved = self.reserved(&mut reservation, endpoint);
             let held = self.start(endpoint);
@@ -140,15 +164,16 @@ impl Job {
             match self.send(endpoint, sending).await {
                 Ok(answered) => return self.answer(endpoint, answered, reserved, held),
                 Err(error) => {
-                    timed_out = matches!(error, SendError::Timeout(_));
-                    self.trace.tried(endpoint, error.to_string());
+                    let why = error.to_string();
+                    ending = ending.after(&error.into());
+                    self.trace.tried(endpoint, why);
                 }
             }
             if body.is_none() {
                 break;
             }
         }
-        self.fail(timed_out)
+        self.fail(ending)
     }
 
     fn reserved(&self, first: &mut Option<Reservation>, endpoint: &Arc<Endpoint>) -> Reservation {
@@ -238,9 +263,16 @@ impl Job {
         response
     }
 
-    fn fail(mut self, timed_out: bool) -> Response<Answer> {
+    fn fail(mut self, ending: Ending) -> Response<Answer> {
         let tried = self.trace.attempts();
-        let failure = if timed_out { Failure::TimedOut(tried) } else { Failure::AllFailed(tried) };
+        let failure = match ending {
+            Ending::Unreachable => Failure::NobodyUp { pool: self.service.config.name.clone(), why: tried },
+            Ending::Failed => Failure::AllFailed(tried),
+            Ending::TimedOut => Failure::TimedOut(tried),
+        };
+        if let Some(reason) = failure.dropped_reason() {
+            self.service.metrics.refused(reason);
+        }
         self.end(failure.status(), EventKind::Failed, Spent::default());
         failure.answer(self.request.api, &self.request.id)
     }

@@ -6,8 +6,9 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use hyper::Response;
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 
 use super::Proxy;
 use super::attempt::Job;
@@ -42,5 +43,8 @@ pub(super) async fn serve(
         Err(failure) => return refuse(proxy, &service, &request, trace, &failure),
     };
     let job = Job::new(Arc::clone(proxy), service, request, peer, line, pass, trace);
+    if body.is_end_stream() {
+        return job.run(choice, Bytes::new(), Bytes::new()).await;
+    }
     job.run_once(choice, Sent::Stream(body)).await
 }

@@ -119,7 +119,7 @@ impl Upstream {
     ) -> Result<Answered, SendError> {
         let idle = self.idles(endpoint.id);
         let mut reused = idle.pop();
-        let mut request = remake();
+        let mut broken = None;
         loop {
             let (mut sender, was_idle) = match reused.take() {
                 Some(sender) => (sender, true),
@@ -129,19 +129,17 @@ impl Upstream {
                 reused = idle.pop();
                 continue;
             }
-            let Some(sending) = request.take() else {
-                return Err(SendError::Connect(std::io::Error::other("the request's body is gone")));
+            // Made only now: a body that can be sent once is not lost to an endpoint that cannot be reached.
+            let Some(request) = remake() else {
+                return Err(
+                    broken.unwrap_or_else(|| SendError::Connect(std::io::Error::other("no body is left")))
+                );
             };
-            let answer = tokio::time::timeout(answer_timeout, sender.send_request(sending)).await;
-            match answer {
+            match tokio::time::timeout(answer_timeout, sender.send_request(request)).await {
                 Err(_) => return Err(SendError::Timeout(answer_timeout)),
                 Ok(Ok(response)) => return Ok(Answered { response, lease: Lease { sender, idle } }),
-                Ok(Err(error)) => {
-                    request = if was_idle { remake() } else { None };
-                    if request.is_none() {
-                        return Err(SendError::Broken(error));
-                    }
-                }
+                Ok(Err(error)) if was_idle => broken = Some(SendError::Broken(error)),
+                Ok(Err(error)) => return Err(SendError::Broken(error)),
             }
         }
     }
