@@ -91,15 +91,16 @@ impl Candidates {
         })
     }
 
-    /// The columns that policies read, with their first `most` values.
-    pub(super) fn shown(&self, most: usize) -> Vec<(ColumnId, Vec<f32>)> {
-        self.columns.lock().shown(most)
+    /// What was computed and read, for the explanation. Nothing is left of it here.
+    pub(super) fn take_columns(&self) -> Columns {
+        std::mem::replace(&mut *self.columns.lock(), Columns::of(self.endpoints.len()))
     }
 
     /// Reads the same columns as `other` did: for an explanation that shows every candidate, not only those that
     /// filters left.
     pub(super) fn read_like(&self, other: &Self) {
-        for (id, _) in other.shown(0) {
+        let read = other.columns.lock().ids_read();
+        for id in read {
             let _ = self.read(id, |_| ());
         }
     }

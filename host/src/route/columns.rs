@@ -44,10 +44,22 @@ impl Columns {
         self.blocks.push(Block { ids, values });
     }
 
-    /// The columns that were read, with their first `most` values.
-    pub(super) fn shown(&self, most: usize) -> Vec<(ColumnId, Vec<f32>)> {
-        let first = |id: &ColumnId| Some((*id, self.get(*id)?.iter().take(most).copied().collect()));
-        self.read.iter().filter_map(first).collect()
+    /// The columns that were read.
+    pub(super) fn ids_read(&self) -> Vec<ColumnId> {
+        self.read.clone()
+    }
+
+    /// The columns that were read, with their values.
+    pub(super) fn shown(&self) -> impl Iterator<Item = (ColumnId, &[f32])> {
+        self.read.iter().filter_map(|id| Some((*id, self.get(*id)?)))
+    }
+
+    /// What was read, of the first `most` candidates alone.
+    pub(super) fn shortened(&self, most: usize) -> Self {
+        let blocks = self
+            .shown()
+            .map(|(id, values)| Block { ids: vec![id], values: values.iter().take(most).copied().collect() });
+        Self { len: most.min(self.len), blocks: blocks.collect(), read: self.read.clone() }
     }
 
     /// The values at these positions, in this order.

@@ -8,10 +8,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use super::columns::Columns;
 use super::{Candidates, Order};
-use crate::policy::{
-    CallError, ColumnId, Leg, LegStage, Placement, Plugin, Registry, Request, Slot, Stage, Verdict,
-};
+use crate::policy::{CallError, Leg, LegStage, Placement, Plugin, Registry, Request, Slot, Stage, Verdict};
 use crate::pool::Endpoint;
 use crate::types::{Api, EndpointId, Profile};
 
@@ -105,7 +104,7 @@ impl Answer {
 struct Judgement {
     profile: Profile,
     endpoints: Arc<Vec<Arc<Endpoint>>>,
-    columns: Vec<(ColumnId, Vec<f32>)>,
+    columns: Columns,
     /// Those that the filters left, with their sums.
     left: Arc<Vec<Arc<Endpoint>>>,
     scores: Vec<f32>,
@@ -233,7 +232,7 @@ impl Trace {
         if left.endpoints().len() != all.endpoints().len() {
             all.read_like(left);
         }
-        let columns = all.shown(MAX_KEPT);
+        let columns = all.take_columns();
         let (endpoints, left) = (Arc::clone(all.endpoints()), Arc::clone(left.endpoints()));
         let order = order.iter().take(MAX_KEPT).cloned().collect();
         self.judgements.push(Judgement { profile, endpoints, columns, left, scores, order });
@@ -243,7 +242,7 @@ impl Trace {
     #[must_use]
     pub fn finish(&mut self, status: u16) -> Explanation {
         for (profile, candidates) in std::mem::take(&mut self.judging) {
-            let (endpoints, columns) = (Arc::clone(candidates.endpoints()), candidates.shown(MAX_KEPT));
+            let (endpoints, columns) = (Arc::clone(candidates.endpoints()), candidates.take_columns());
             self.judgements.push(Judgement {
                 profile,
                 endpoints,
@@ -289,6 +288,7 @@ impl Judgement {
         self.endpoints = Arc::new(self.endpoints.iter().take(MAX_KEPT).cloned().collect());
         self.left = Arc::new(self.left.iter().take(MAX_KEPT).cloned().collect());
         self.scores.truncate(MAX_KEPT);
+        self.columns = self.columns.shortened(MAX_KEPT);
     }
 }
 
@@ -362,9 +362,9 @@ impl Judgement {
     }
 }
 
-fn columns(columns: &[(ColumnId, Vec<f32>)], registry: &Registry) -> Value {
+fn columns(columns: &Columns, registry: &Registry) -> Value {
     let named =
-        columns.iter().filter_map(|(id, values)| Some((registry.name(*id)?.to_string(), numbers(values))));
+        columns.shown().filter_map(|(id, values)| Some((registry.name(id)?.to_string(), numbers(values))));
     Value::Object(named.collect::<Map<_, _>>())
 }
 
