@@ -38,7 +38,7 @@ impl VllmServer {
             "--block-size",
             "32",
         ]);
-        command.args(["--kv-transfer-config", transfer]);
+        command.args(["--enable-prompt-tokens-details", "--kv-transfer-config", transfer]);
         command.envs([
             ("VLLM_CPU_KVCACHE_SPACE", "1"),
             ("VLLM_CPU_OMP_THREADS_BIND", "nobind"),

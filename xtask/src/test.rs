@@ -85,8 +85,9 @@ impl Runner {
 
     fn only_ignored(self, tests: &mut Command, filter: &str) {
         match self {
-            Self::Nextest => tests.args(["--run-ignored", "only"]),
-            Self::Cargo => tests.args(["--", "--ignored"]),
+            // One at a time: each starts two servers that take a core for a minute before they answer.
+            Self::Nextest => tests.args(["--run-ignored", "only", "--test-threads", "1"]),
+            Self::Cargo => tests.args(["--", "--ignored", "--test-threads=1"]),
         };
         tests.arg(filter);
     }

@@ -37,9 +37,11 @@ mod policies;
 pub mod probe;
 mod series;
 mod settle;
+mod status;
 pub mod watch;
 
-pub use catalog::{Catalog, PluginStatus, Refused};
+pub use catalog::Catalog;
 pub use controller::Controller;
 pub use engine::Runtime;
 pub use series::{SeriesSnapshot, SeriesValue};
+pub use status::{PluginStatus, Refused};
