@@ -8,6 +8,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct EndpointId(pub u32);
 
+/// Which version of the policies served a request while a candidate is tried: the generation of the
+/// candidate, or [`Arm::BASE`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct Arm(pub u64);
+
+impl Arm {
+    /// The versions in force.
+    pub const BASE: Self = Self(0);
+}
+
 /// Hash of an endpoint's address and rank: equal in every replica and after a restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub struct EndpointKey(pub u64);

@@ -16,9 +16,10 @@
 mod native;
 mod world;
 
+use std::sync::Arc;
 use std::time::Instant;
 
-use sluicegate::policy::{Budget, Chain};
+use sluicegate::policy::{Budget, Serving};
 use sluicegate::route::{Trace, choose, place};
 use sluicegate::types::Profile;
 
@@ -35,14 +36,14 @@ struct Cost {
     pipeline: u64,
 }
 
-fn once(world: &World, chain: &Chain, n: usize) -> Cost {
+fn once(world: &World, serving: &Serving, n: usize) -> Cost {
     let request = world.request(n);
     let mut trace = Trace::new(request.clone(), "bench", "default", 1);
     let budget = Budget::default();
     let start = Instant::now();
-    let candidates = world.lane.candidates(chain, &request, Profile::Decode);
-    place(&world.lane, chain, &request, &candidates, &budget, &mut trace).unwrap();
-    let choice = choose(&world.lane, chain, &request, &candidates, &budget, &mut trace).unwrap();
+    let candidates = world.lane.candidates(serving, &request, Profile::Decode);
+    place(&world.lane, &serving.chain, &request, &candidates, &budget, &mut trace).unwrap();
+    let choice = choose(&world.lane, serving, &request, &candidates, &budget, &mut trace).unwrap();
     let pipeline = u64::try_from(start.elapsed().as_nanos()).unwrap();
     drop(choice);
     Cost { policies: budget.used(), pipeline }
@@ -64,7 +65,8 @@ fn main() {
         [(4, false), (16, false), (16, true), (1_024, false), (1_024, true), (17_000, false)]
     {
         let world = World::new(endpoints, split);
-        let (wasm, native) = (world.wasm_chain(), world.native_chain());
+        let wasm = Serving::plain(world.wasm_chain());
+        let native = Serving::plain(Arc::new(world.native_chain()));
         let requests = (REQUESTS * 16 / endpoints.max(16)).max(60);
         let (mut wasm_costs, mut native_costs) = (Vec::new(), Vec::new());
         for n in 0..WARM_UP.min(requests) + requests {

@@ -14,7 +14,7 @@ use sluicegate::policy::{
     self, Builtin, Call, CallError, CallTimes, Chain, ColumnId, EndpointView, Health, LegStage, OnEmpty,
     OnError, Plugin, Registry, Request, Slot, Source,
 };
-use sluicegate::types::{self, Profile};
+use sluicegate::types::{self, Arm, Profile};
 use sluicegate_sdk as sdk;
 use sluicegate_sdk::{Disaggregation as _, FlowControl as _, Policy, Scorer as _};
 
@@ -69,6 +69,7 @@ fn slot<P: ?Sized, N: Port<P>>(native: Arc<N>) -> Slot<P> {
         digest: "".into(),
         source: Source::Native,
         generation: 0,
+        arm: Arm::BASE,
         stages: Vec::new(),
         on_error: OnError::Default,
         on_empty: OnEmpty::Reject,

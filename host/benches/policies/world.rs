@@ -33,7 +33,7 @@ impl World {
         let clock: Arc<dyn Clock> = RealClock::start();
         let config = from_flags(Flags { backend: vec!["127.0.0.1:1".into()], ..Flags::default() }).unwrap();
         let runtime = Arc::new(Runtime::start().unwrap());
-        let catalog = Arc::new(Catalog::load(&config, runtime, Arc::clone(&registry), Arc::clone(&clock)));
+        let catalog = Catalog::load(&config, runtime, Arc::clone(&registry), Arc::clone(&clock));
         let lane = Arc::new(Lane {
             pool: Arc::new(Pool::new(spec(endpoints, split))),
             index: Index::new(256 << 20),

@@ -3,11 +3,11 @@
 use http::StatusCode;
 
 use super::answer::{Answer, typed};
-use super::plugins::{aside_until, failures};
 use super::router::Call;
 use super::{Admin, AdminPool};
 use crate::clock::{Nanos, SECOND};
-use crate::plugin::{PluginStatus, SeriesValue};
+use crate::plugin::{Counted, PluginStatus, SeriesValue};
+use crate::policy::Plugin;
 use crate::policy::timing::BOUNDS;
 use crate::pool::{Endpoint, Status};
 use crate::telemetry::{Format, Page};
@@ -36,7 +36,10 @@ fn state(admin: &Admin, page: &mut Page) {
     }
     // After all the host's own, so that a plugin's name gives way to them.
     for status in plugins.iter() {
-        plugins_own(page, status);
+        plugins_own(page, &status.name, &status.main);
+        if let Some(candidate) = &status.candidate {
+            plugins_own(page, &candidate.name, &candidate.counted);
+        }
     }
 }
 
@@ -105,48 +108,64 @@ fn endpoint(page: &mut Page, pool: &str, endpoint: &Endpoint, now: Nanos) {
 
 fn plugin(page: &mut Page, status: &PluginStatus, now: Nanos) {
     let name = ("plugin", &*status.name);
+    page.counter("plugin_rollbacks", "Versions taken out of force or of trial for what they did")
+        .add(&[name], status.rollbacks);
+    page.counter("plugin_promotions", "Candidates that became the version in force")
+        .add(&[name], status.promotions);
+    counted(page, &status.name, &status.main, now);
+    if let Some(candidate) = &status.candidate {
+        counted(page, &candidate.name, &candidate.counted, now);
+    }
+}
+
+/// What was counted of a plugin, or under its own name of a candidate.
+fn counted(page: &mut Page, name: &str, counted: &Counted, now: Nanos) {
+    let name = ("plugin", name);
     let mut failed = page.counter("plugin_failures", "Calls without a usable answer, by reason");
-    for (reason, count) in failures(status) {
+    for (reason, count) in counted.failures() {
         failed.add(&[name, ("reason", reason)], count);
     }
     let mut loads = page.counter("plugin_loads", "Versions taken into service, and files refused");
-    loads.add(&[name, ("outcome", "loaded")], status.loads);
-    loads.add(&[name, ("outcome", "refused")], status.refusals.values().sum());
+    loads.add(&[name, ("outcome", "loaded")], counted.loads);
+    loads.add(&[name, ("outcome", "refused")], counted.refusals.values().sum());
     let mut refusals = page.counter("plugin_refusals", "Files refused, by reason");
-    for (reason, count) in &status.refusals {
+    for (reason, count) in &counted.refusals {
         refusals.add(&[name, ("reason", reason)], *count);
     }
-    let aside = f64::from(u8::from(aside_until(status, now).is_some()));
+    let aside = f64::from(u8::from(counted.aside_until(now).is_some()));
     page.gauge("plugin_set_aside", "Whether it is not asked because its calls failed").set(&[name], aside);
-    for (plugin, _) in &status.serving {
-        let source = format!("{:?}", plugin.source).to_lowercase();
-        let about = [name, ("digest", &plugin.digest), ("version", &plugin.version), ("source", &source)];
-        page.gauge("plugin_info", "The version in force").set(&about, 1.0);
-        page.counter("plugin_calls", "Calls that were answered, well or not")
-            .add(&[name], plugin.health.calls());
-        page.counter("plugin_clamped", "Scores outside 0..=1").add(&[name], plugin.health.clamped_scores());
-        for (stage, times) in plugin.times.stages() {
-            let seconds = |nanos: Nanos| nanos as f64 / SECOND as f64;
-            let buckets: Vec<_> =
-                BOUNDS.iter().zip(times.buckets).map(|(bound, count)| (seconds(*bound), count)).collect();
-            page.histogram("plugin_call_seconds", "Time of calls, by stage").spread(
-                &[name, ("stage", stage.as_str())],
-                seconds(times.sum),
-                times.buckets.iter().sum(),
-                &buckets,
-            );
-        }
+    for (plugin, _) in &counted.serving {
+        version(page, name, plugin);
+    }
+}
+
+fn version(page: &mut Page, name: (&str, &str), plugin: &Plugin) {
+    let source = format!("{:?}", plugin.source).to_lowercase();
+    let about = [name, ("digest", &plugin.digest), ("version", &plugin.version), ("source", &source)];
+    page.gauge("plugin_info", "The version in force").set(&about, 1.0);
+    page.counter("plugin_calls", "Calls that were answered, well or not").add(&[name], plugin.health.calls());
+    page.counter("plugin_clamped", "Scores outside 0..=1").add(&[name], plugin.health.clamped_scores());
+    for (stage, times) in plugin.times.stages() {
+        let seconds = |nanos: Nanos| nanos as f64 / SECOND as f64;
+        let buckets: Vec<_> =
+            BOUNDS.iter().zip(times.buckets).map(|(bound, count)| (seconds(*bound), count)).collect();
+        page.histogram("plugin_call_seconds", "Time of calls, by stage").spread(
+            &[name, ("stage", stage.as_str())],
+            seconds(times.sum),
+            times.buckets.iter().sum(),
+            &buckets,
+        );
     }
 }
 
 /// The series that the plugin itself keeps.
-fn plugins_own(page: &mut Page, status: &PluginStatus) {
+fn plugins_own(page: &mut Page, name: &str, counted: &Counted) {
     const HELP: &str = "Kept by a plugin itself";
-    let (series, dropped) = &status.series();
+    let (series, dropped) = &counted.series();
     for one in series {
         let family = format!("plugin_{}", one.name);
         let own = one.labels.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-        let labels: Vec<_> = [("plugin", &*status.name)].into_iter().chain(own).collect();
+        let labels: Vec<_> = [("plugin", name)].into_iter().chain(own).collect();
         match one.value {
             SeriesValue::Counter(count) => {
                 page.counter(&family, HELP).add(&labels, count);
@@ -159,7 +178,7 @@ fn plugins_own(page: &mut Page, status: &PluginStatus) {
             }
         }
     }
-    let labels = [("plugin", &*status.name)];
+    let labels = [("plugin", name)];
     page.counter("plugin_series_dropped", "Updates of a plugin's own series over their bound")
         .add(&labels, *dropped);
 }

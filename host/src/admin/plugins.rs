@@ -1,30 +1,115 @@
-//! `GET /plugins`
+//! `GET /plugins`, `POST /plugins/NAME/promote`, `rollback`, `off` and `on`
 
-use std::collections::BTreeMap;
-
+use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::Admin;
-use super::answer::{Answer, number, ok};
+use super::answer::{Answer, error, number, ok};
 use super::router::Call;
 use crate::clock::{MILLI, Nanos};
 use crate::config::Mode;
-use crate::plugin::PluginStatus;
+use crate::plugin::{ActError, Action, CandidateStatus, Counted, PluginStatus};
 
-/// Every plugin: which version serves, how it fares, and why a file was refused.
+/// Every plugin: which version serves, how it fares, what is tried, and why a file was refused.
 pub(super) fn plugins(admin: &Admin, _: &Call) -> Answer {
     let now = admin.clock.now();
     let plugins: Vec<_> = admin.catalog.status().iter().map(|status| shown(status, now)).collect();
     ok(&json!({"plugins": plugins, "generation": admin.catalog.current().generation}))
 }
 
+/// One plugin.
+pub(super) fn plugin(admin: &Admin, call: &Call) -> Answer {
+    let status = admin.catalog.status();
+    match status.iter().find(|status| *status.name == *call.name) {
+        Some(status) => ok(&shown(status, admin.clock.now())),
+        None => error(StatusCode::NOT_FOUND, format!("there is no plugin `{}`", call.name)),
+    }
+}
+
+/// The candidate becomes the version in force.
+pub(super) fn promote(admin: &Admin, call: &Call) -> Answer {
+    act(admin, call, Action::Promote)
+}
+
+/// The candidate is dropped, or without one the version in force gives way to the one before it.
+pub(super) fn rollback(admin: &Admin, call: &Call) -> Answer {
+    act(admin, call, Action::RollBack)
+}
+
+/// The plugin serves no more.
+pub(super) fn off(admin: &Admin, call: &Call) -> Answer {
+    act(admin, call, Action::Off)
+}
+
+/// The plugin serves again, and versions that were rolled back may come again.
+pub(super) fn on(admin: &Admin, call: &Call) -> Answer {
+    act(admin, call, Action::On)
+}
+
+fn act(admin: &Admin, call: &Call, action: Action) -> Answer {
+    match admin.catalog.act(&call.name, action) {
+        Ok(()) => {
+            tracing::info!(plugin = call.name, ?action, "by the admin API");
+            plugin(admin, call)
+        }
+        Err(why) => error(status_of(&why), why.to_string()),
+    }
+}
+
+fn status_of(why: &ActError) -> StatusCode {
+    match why {
+        ActError::Unknown { .. } => StatusCode::NOT_FOUND,
+        ActError::NoCandidate(_) | ActError::NothingBefore(_) | ActError::Failed(_) => StatusCode::CONFLICT,
+        ActError::StillLoading(_) => StatusCode::ACCEPTED,
+    }
+}
+
 fn shown(status: &PluginStatus, now: Nanos) -> Value {
-    // Every chain has instances of its own, all of the same file.
-    let plugin = status.serving.first().map(|(plugin, _)| plugin);
-    let weights: Vec<_> = status.serving.iter().map(|(_, weight)| number(*weight)).collect();
-    let aside = aside_until(status, now);
-    json!({
+    let mut shown = version(&status.main, now);
+    let more = json!({
         "name": status.name,
+        "mode": status.mode,
+        "state": state(status, now),
+        "loading": status.loading,
+        "candidate": status.candidate.as_ref().map(|candidate| candidate_shown(candidate, now)),
+        "previous": status.previous.as_ref().map(|digest| match &**digest {
+            "" => json!("builtin"),
+            digest => json!(digest),
+        }),
+        "rolled_back": status.rolled_back,
+        "rollbacks": status.rollbacks,
+        "promotions": status.promotions,
+    });
+    merge(&mut shown, more);
+    shown
+}
+
+fn candidate_shown(candidate: &CandidateStatus, now: Nanos) -> Value {
+    let counted = &candidate.counted;
+    let state = match &candidate.trial {
+        None => "refused",
+        Some(_) if counted.aside_until(now).is_some() => "set_aside",
+        Some(_) if candidate.held.is_some() => "held",
+        Some(_) => "on_trial",
+    };
+    let mut shown = version(counted, now);
+    let more = json!({
+        "name": candidate.name,
+        "mode": candidate.trial,
+        "state": state,
+        "held": candidate.held,
+        "since_ms": candidate.trial.as_ref().map(|_| now.saturating_sub(candidate.since) / MILLI),
+    });
+    merge(&mut shown, more);
+    shown
+}
+
+/// What is the same of a version in force and of one on trial.
+fn version(counted: &Counted, now: Nanos) -> Value {
+    // Every chain has instances of its own, all of the same file.
+    let plugin = counted.serving.first().map(|(plugin, _)| plugin);
+    let weights: Vec<_> = counted.serving.iter().map(|(_, weight)| number(*weight)).collect();
+    json!({
         "version": plugin.map(|plugin| &plugin.version),
         "summary": plugin.map(|plugin| &plugin.summary),
         "digest": plugin.map(|plugin| &plugin.digest),
@@ -36,42 +121,34 @@ fn shown(status: &PluginStatus, now: Nanos) -> Value {
         "required": plugin.map(|plugin| plugin.required),
         "weight": weights.first(),
         "weights": weights,
-        "mode": status.mode,
-        "state": state(status, aside),
-        "set_aside_for_ms": aside.map(|until| until.saturating_sub(now) / MILLI),
-        "calls": status.serving.iter().map(|(plugin, _)| plugin.health.calls()).sum::<u64>(),
-        "clamped": status.serving.iter().map(|(plugin, _)| plugin.health.clamped_scores()).sum::<u64>(),
-        "failures": failures(status),
-        "loads": status.loads,
-        "refusals": status.refusals,
-        "refused": status.refused,
+        "set_aside_for_ms": counted.aside_until(now).map(|until| until.saturating_sub(now) / MILLI),
+        "calls": counted.serving.iter().map(|(plugin, _)| plugin.health.calls()).sum::<u64>(),
+        "clamped": counted.serving.iter().map(|(plugin, _)| plugin.health.clamped_scores()).sum::<u64>(),
+        "failures": counted.failures(),
+        "loads": counted.loads,
+        "refusals": counted.refusals,
+        "refused": counted.refused,
     })
 }
 
-/// Calls without a usable answer, trial calls of refused files included, by reason.
-pub(super) fn failures(status: &PluginStatus) -> BTreeMap<&'static str, u64> {
-    let mut failures = status.failed_before.clone();
-    for (plugin, _) in &status.serving {
-        for (reason, count) in plugin.health.failures().filter(|(_, count)| *count > 0) {
-            *failures.entry(reason.as_str()).or_default() += count;
-        }
+fn merge(into: &mut Value, more: Value) {
+    if let (Value::Object(into), Value::Object(more)) = (into, more) {
+        into.extend(more);
     }
-    failures
 }
 
-/// When the plugin may be asked again, if it is set aside in some chain.
-pub(super) fn aside_until(status: &PluginStatus, now: Nanos) -> Option<Nanos> {
-    status.serving.iter().filter_map(|(plugin, _)| plugin.health.aside_until(now)).max()
-}
-
-fn state(status: &PluginStatus, aside: Option<Nanos>) -> &'static str {
+fn state(status: &PluginStatus, now: Nanos) -> &'static str {
     match status {
         PluginStatus { mode: Mode::Off, .. } => "off",
-        PluginStatus { serving, .. } if !serving.is_empty() && aside.is_some() => "set_aside",
-        PluginStatus { serving, .. } if !serving.is_empty() => "active",
-        PluginStatus { refused: Some(_), .. } => "refused",
+        PluginStatus { main, .. } if !main.serving.is_empty() && main.aside_until(now).is_some() => {
+            "set_aside"
+        }
+        PluginStatus { main, .. } if !main.serving.is_empty() => "active",
+        PluginStatus { main: Counted { refused: Some(_), .. }, .. } => "refused",
+        PluginStatus { candidate: Some(_), .. } => "candidate",
+        PluginStatus { loading: true, .. } => "loading",
         // It is loaded, and no chain uses it.
-        PluginStatus { loads: 1.., .. } => "unused",
+        PluginStatus { main: Counted { loads: 1.., .. }, .. } => "unused",
         // A default plugin that this build lacks.
         PluginStatus { .. } => "absent",
     }

@@ -23,7 +23,7 @@ fn catalog() -> Arc<Catalog> {
     let catalog = CATALOG.get_or_init(|| {
         let config = from_flags(Flags { backend: vec!["a:1".into()], ..Flags::default() }).unwrap();
         let runtime = Arc::new(Runtime::start().unwrap());
-        Arc::new(Catalog::load(&config, runtime, Arc::default(), ManualClock::at(SECOND)))
+        Catalog::load(&config, runtime, Arc::default(), ManualClock::at(SECOND))
     });
     Arc::clone(catalog)
 }

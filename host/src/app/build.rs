@@ -34,7 +34,7 @@ pub(super) fn build(config: &Config) -> Result<Parts, AppError> {
     let clock: Arc<dyn Clock> = RealClock::start();
     let registry = Arc::new(Registry::default());
     let runtime = Arc::new(Runtime::start()?);
-    let catalog = Arc::new(Catalog::load(config, runtime, Arc::clone(&registry), Arc::clone(&clock)));
+    let catalog = Catalog::load(config, runtime, Arc::clone(&registry), Arc::clone(&clock));
     let metrics = Metrics::new();
     let decisions = Arc::new(Decisions::new(DECISIONS));
     let mode = if config.observe { RouteMode::Observe } else { RouteMode::Follow };

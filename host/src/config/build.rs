@@ -3,12 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use toml::de::DeValue;
-
 use super::error::nearest;
 use super::model::{
     ChainConfig, ChainUse, Config, EndpointConfig, EngineChoice, Grants, Limits, Listen, Mode, PluginConfig,
-    PoolConfig, QueueConfig, Scrape, Unlisted, Wasi,
+    PoolConfig, QueueConfig, Scrape, Trial, Unlisted, Wasi,
 };
 use super::read::{Item, Table};
 use crate::types::{Role, Url};
@@ -27,7 +25,7 @@ pub(super) fn config(root: &Table<'_>, dir: &Path) -> Config {
         state_dir: dir.join(&*root.text("state_dir")),
         observe: root.flag("observe"),
         plugins_dir: watched.text_option("dir").map(|path| dir.join(&*path)),
-        unlisted: watched.with("unlisted", unlisted).unwrap_or(Unlisted::Refuse),
+        unlisted: watched.word("unlisted").unwrap_or(Unlisted::Refuse),
         limits: limits(&root.table("limits")),
         scrape: scrape(&root.table("scrape")),
         plugins: plugins(root),
@@ -72,13 +70,18 @@ fn plugins(root: &Table<'_>) -> Vec<PluginConfig> {
 
 fn plugin(table: &Table<'_>, names: &mut BTreeSet<Box<str>>) -> PluginConfig {
     let name = unique_name(table, names);
-    if let Some(stable) = name.strip_suffix(".next") {
-        table.error(
-            "name",
-            "a file `NAME.next.wasm` is a candidate for NAME, not a plugin of its own",
-            Some(stable),
-        );
-    }
+    let mode = match (name.strip_suffix(".next"), mode(table)) {
+        (None, mode) => mode.unwrap_or(Mode::Active),
+        (Some(_), None) => Mode::Trial(Trial::Shadow),
+        (Some(plugin), Some(Mode::Active)) => {
+            let message = format!(
+                "a candidate becomes active by `POST /plugins/{plugin}/promote` or under the name `{plugin}`"
+            );
+            table.error("mode", message, Some("shadow"));
+            Mode::Off
+        }
+        (Some(_), Some(mode)) => mode,
+    };
     let profiles = table.words("profiles");
     if profiles.is_empty() {
         table.error("profiles", "names no profile; `mode = \"off\"` turns a plugin off", None);
@@ -86,7 +89,7 @@ fn plugin(table: &Table<'_>, names: &mut BTreeSet<Box<str>>) -> PluginConfig {
     PluginConfig {
         name,
         weight: table.number("weight"),
-        mode: table.with("mode", mode).unwrap_or(Mode::Off),
+        mode,
         grant: grants(table),
         profiles,
         on_error: table.word("on_error").unwrap_or_default(),
@@ -99,29 +102,39 @@ fn plugin(table: &Table<'_>, names: &mut BTreeSet<Box<str>>) -> PluginConfig {
     }
 }
 
-fn unlisted(item: &Item<'_, '_>) -> Option<Unlisted> {
-    let unlisted = item.word()?;
-    if unlisted == Unlisted::Shadow {
-        item.error("shadow is not supported in this version, only \"active\" and \"refuse\"");
-        return None;
+/// The mode that a table says, if it says one.
+pub(super) fn mode(table: &Table<'_>) -> Option<Mode> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Word {
+        Active,
+        Off,
+        Shadow,
     }
-    Some(unlisted)
+    let is_table = table.with("mode", |item| Some(item.value().as_table().is_some()))?;
+    if is_table {
+        return share(&table.table("mode")).map(Mode::Trial);
+    }
+    Some(match table.word("mode")? {
+        Word::Active => Mode::Active,
+        Word::Off => Mode::Off,
+        Word::Shadow => Mode::Trial(Trial::Shadow),
+    })
 }
 
-fn mode(item: &Item<'_, '_>) -> Option<Mode> {
-    let candidate = match item.value() {
-        DeValue::String(text) => text == "shadow",
-        DeValue::Table(table) => {
-            table.keys().all(|key| matches!(key.get_ref().as_ref(), "canary" | "endpoints"))
-                && !table.is_empty()
+fn share(table: &Table<'_>) -> Option<Trial> {
+    let canary = table.number("canary").map(Trial::Canary);
+    let endpoints = table.u32_option("endpoints").map(Trial::Endpoints);
+    let pools = table.texts("pools");
+    let pools = (!pools.is_empty()).then_some(Trial::Pools(pools));
+    let mut said = [canary, endpoints, pools].into_iter().flatten();
+    match (said.next(), said.next()) {
+        (Some(share), None) => Some(share),
+        _ => {
+            table.error("", "expected exactly one of canary, endpoints and pools", None);
+            None
         }
-        _ => false,
-    };
-    if candidate {
-        item.error("this mode is not supported in this version, only \"active\" and \"off\"");
-        return None;
     }
-    item.word()
 }
 
 fn grants(table: &Table<'_>) -> Grants {

@@ -63,7 +63,7 @@ impl ConfigErrors {
 }
 
 /// The known word that is nearest to `word`, unless all are far off.
-pub(super) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     /// Similarity below which a suggestion would be a guess.
     const SIMILAR: f64 = 0.78;
     known

@@ -17,6 +17,8 @@ pub enum Kind {
     Bytes(u64, u64),
     /// One of these words.
     Word(&'static [&'static str]),
+    /// One of these words, or a table with one of the keys of this section.
+    Mode(&'static [&'static str], &'static Section),
     /// A list of texts.
     Texts,
     /// A list of these words.
@@ -79,7 +81,9 @@ impl Key {
     #[must_use]
     pub fn section(&self) -> Option<&'static Section> {
         match self.kind {
-            Kind::Table(section) | Kind::Tables(section) | Kind::Items(section) => Some(section),
+            Kind::Table(section) | Kind::Tables(section) | Kind::Items(section) | Kind::Mode(_, section) => {
+                Some(section)
+            }
             _ => None,
         }
     }
@@ -223,7 +227,11 @@ pub static PLUGIN: Section = Section {
     keys: &[
         required("name", Text, "The file's name without `.wasm`; the plugin's identity."),
         optional("weight", Number(0.0, 1e6), "Factor of its scores. None: what the plugin says of itself."),
-        key("mode", Word(&["active", "off"]), r#""active""#, "Whether it runs."),
+        optional(
+            "mode",
+            Kind::Mode(&["active", "off", "shadow"], &SHARE),
+            "Whether it runs: \"active\" (what holds without it), \"off\", or \"shadow\", asked and not heard. A table is for its candidate `NAME.next.wasm`, as it is for a [[plugin]] named `NAME.next`, whose default is \"shadow\".",
+        ),
         key(
             "grant",
             Texts,
@@ -258,6 +266,20 @@ pub static PLUGIN: Section = Section {
             "\"stub\" lets a guest import WASI and answers it with nothing.",
         ),
         key("config", Json, "{}", "Given to the plugin as JSON."),
+    ],
+};
+
+/// What of the traffic a candidate is given; exactly one of them.
+pub static SHARE: Section = Section {
+    title: "mode",
+    keys: &[
+        optional("canary", Number(0.0, 100.0), "Sessions, per cent; a session stays where it is."),
+        optional(
+            "endpoints",
+            Integer(1, 1_000_000),
+            "So many endpoints of each pool, and their share of the sessions.",
+        ),
+        optional("pools", Texts, "These pools, flow control included."),
     ],
 };
 
@@ -375,5 +397,15 @@ pub static BESIDE: Section = Section {
     keys: &[
         optional("weight", Number(0.0, 1e6), "Factor of its scores."),
         optional("config", Json, "Given to the plugin as JSON."),
+    ],
+};
+
+/// `NAME.next.toml` beside `NAME.next.wasm`.
+pub static BESIDE_NEXT: Section = Section {
+    title: "",
+    keys: &[
+        optional("weight", Number(0.0, 1e6), "Factor of its scores."),
+        optional("config", Json, "Given to the plugin as JSON."),
+        optional("mode", Kind::Mode(&["shadow", "off"], &SHARE), "How the candidate is tried."),
     ],
 };

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use toml::de::DeTable;
 
 use super::error::{ConfigError, ConfigErrors};
-use super::keys::{BESIDE, ROOT, Section};
-use super::model::{Config, EndpointConfig, Listen, PoolConfig};
+use super::keys::{BESIDE, BESIDE_NEXT, ROOT, Section};
+use super::model::{Config, EndpointConfig, Listen, Mode, PoolConfig};
 use super::read::{Source, Table};
 use super::{DEFAULT, build};
 use crate::types::{Role, Url};
@@ -28,13 +28,24 @@ pub struct Flags {
     pub observe: bool,
 }
 
-/// What `NAME.toml` beside `NAME.wasm` says.
+/// What the file beside a plugin says.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Beside {
     /// Factor of the plugin's scores.
     pub weight: Option<f32>,
     /// The plugin's configuration.
     pub config: Option<serde_json::Value>,
+    /// How a candidate is tried.
+    pub mode: Option<Mode>,
+}
+
+/// What a file of settings lies beside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NextTo {
+    /// `NAME.wasm`
+    Plugin,
+    /// `NAME.next.wasm`
+    Candidate,
 }
 
 /// Reads a file. Paths in it are relative to its directory.
@@ -56,22 +67,35 @@ pub fn from_text(name: &str, text: &str, dir: &Path) -> Result<Config, ConfigErr
     read(name, text, &ROOT, |root| build::config(root, dir))
 }
 
-/// Reads the file beside a plugin, when there is one.
+/// Reads the file beside a plugin or candidate, when there is one.
 ///
 /// # Errors
 /// All that is wrong with it.
 pub fn beside(wasm: &Path) -> Result<Option<Beside>, ConfigErrors> {
     let path = wasm.with_extension("toml");
     let name = path.display().to_string();
+    let candidate =
+        wasm.file_stem().is_some_and(|stem| Path::new(stem).extension().is_some_and(|next| next == "next"));
     match std::fs::read_to_string(&path) {
-        Ok(text) => {
-            let build =
-                |root: &Table<'_>| Beside { weight: root.number("weight"), config: root.json("config") };
-            read(&name, &text, &BESIDE, build).map(Some)
-        }
+        Ok(text) if candidate => beside_text(&name, &text, NextTo::Candidate).map(Some),
+        Ok(text) => beside_text(&name, &text, NextTo::Plugin).map(Some),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(whole(&name, format!("cannot be read: {error}"))),
     }
+}
+
+/// Reads the text of such a file, which is called `name` in errors.
+///
+/// # Errors
+/// All that is wrong with it.
+pub fn beside_text(name: &str, text: &str, next_to: NextTo) -> Result<Beside, ConfigErrors> {
+    let build = |root: &Table<'_>| Beside {
+        weight: root.number("weight"),
+        config: root.json("config"),
+        mode: (next_to == NextTo::Candidate).then(|| build::mode(root)).flatten(),
+    };
+    let section = if next_to == NextTo::Plugin { &BESIDE } else { &BESIDE_NEXT };
+    read(name, text, section, build)
 }
 
 /// Reads the file that the flags name, if any, and lets the flags override it. `--backend` alone makes

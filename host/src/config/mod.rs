@@ -15,11 +15,12 @@ mod read;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use error::nearest;
 pub use error::{ConfigError, ConfigErrors};
-pub use load::{Beside, Flags, beside, from_file, from_flags, from_text};
+pub use load::{Beside, Flags, NextTo, beside, beside_text, from_file, from_flags, from_text};
 pub use model::{
     ChainConfig, ChainUse, Config, EndpointConfig, EngineChoice, Grants, Limits, Listen, Mode, PluginConfig,
-    PoolConfig, QueueConfig, Scrape, Unlisted, Wasi,
+    PoolConfig, QueueConfig, Scrape, Trial, Unlisted, Wasi,
 };
 pub use print::{print, schema};
 

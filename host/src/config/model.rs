@@ -178,13 +178,48 @@ pub struct PluginConfig {
 }
 
 /// Whether a plugin runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Mode {
     /// It is asked and heard.
     Active,
-    /// It is not loaded.
+    /// It is not asked.
     Off,
+    /// It is a candidate: its file, or with anything but [`Trial::Shadow`] what lies in `NAME.next.wasm`.
+    Trial(Trial),
+}
+
+/// How a candidate is tried.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Trial {
+    /// It is asked and not heard.
+    Shadow,
+    /// It serves so many per cent of the sessions.
+    Canary(f32),
+    /// It serves so many endpoints of each pool.
+    Endpoints(u32),
+    /// It serves these pools.
+    Pools(Vec<Box<str>>),
+}
+
+impl Serialize for Mode {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Active => serializer.serialize_str("active"),
+            Self::Off => serializer.serialize_str("off"),
+            Self::Trial(trial) => trial.serialize(serializer),
+        }
+    }
+}
+
+impl Serialize for Trial {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Shadow => serializer.serialize_str("shadow"),
+            Self::Canary(percent) => json!({"canary": shortest(*percent)}).serialize(serializer),
+            Self::Endpoints(count) => json!({"endpoints": count}).serialize(serializer),
+            Self::Pools(names) => json!({"pools": names}).serialize(serializer),
+        }
+    }
 }
 
 /// What a plugin finds of WASI.
@@ -349,8 +384,12 @@ fn map<S: Serializer>(pairs: &[(Box<str>, Box<str>)], serializer: S) -> Result<S
 }
 
 /// The shortest decimal that reads back as the same `f32`.
+fn shortest(value: f32) -> f64 {
+    value.to_string().parse().unwrap_or_else(|_| f64::from(value))
+}
+
 fn short<S: Serializer>(value: &f32, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_f64(value.to_string().parse().unwrap_or_else(|_| f64::from(*value)))
+    serializer.serialize_f64(shortest(*value))
 }
 
 fn short_option<S: Serializer>(value: &Option<f32>, serializer: S) -> Result<S::Ok, S::Error> {

@@ -111,7 +111,7 @@ fn list(keys: &mut Vec<Value>, path: &str, section: &Section) {
             "key": path, "type": kind(key.kind), "default": default, "required": required, "doc": key.doc,
         }));
         if let Some(below) = key.section() {
-            path.push_str(if matches!(key.kind, Kind::Table(_)) { "." } else { "[]." });
+            path.push_str(if matches!(key.kind, Kind::Table(_) | Kind::Mode(..)) { "." } else { "[]." });
             list(keys, &path, below);
         }
     }
@@ -129,6 +129,10 @@ fn kind(kind: Kind) -> String {
         Kind::Bytes(min, max) => format!("bytes, {min} to {max}; text such as \"64 MiB\" too"),
         Kind::Word(known) => words(known),
         Kind::Words(known) => format!("list of {}", words(known)),
+        Kind::Mode(known, section) => {
+            let keys: Vec<_> = section.keys.iter().map(|key| key.name).collect();
+            format!("{}, or a table with one of {}", words(known), keys.join(", "))
+        }
         Kind::Texts => "list of texts".into(),
         Kind::Map => "table of texts".into(),
         Kind::Json => "table".into(),

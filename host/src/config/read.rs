@@ -133,7 +133,7 @@ impl<'a, 'v> Item<'a, 'v> {
 
     /// The word as a `T`, of those that the key allows.
     pub(super) fn word<T: for<'de> Deserialize<'de>>(&self) -> Option<T> {
-        let (Kind::Word(words) | Kind::Words(words)) = self.kind else { return None };
+        let (Kind::Word(words) | Kind::Words(words) | Kind::Mode(words, _)) = self.kind else { return None };
         let text = self.text()?;
         let known = words.contains(&text);
         let deserializer: StrDeserializer<'_, ValueError> = text.into_deserializer();
@@ -245,7 +245,11 @@ impl<'a> Table<'a> {
     }
 
     fn path_of(&self, name: &str) -> String {
-        if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
+        match (&*self.path, name) {
+            ("", name) => name.to_owned(),
+            (path, "") => path.to_owned(),
+            (path, name) => format!("{path}.{name}"),
+        }
     }
 
     fn find(&self, name: &str) -> Option<&'a Spanned<DeValue<'a>>> {
@@ -312,7 +316,11 @@ impl<'a> Table<'a> {
     }
 
     pub(super) fn u32(&self, name: &str) -> u32 {
-        self.with(name, |item| item.integer()).and_then(|value| u32::try_from(value).ok()).unwrap_or_default()
+        self.u32_option(name).unwrap_or_default()
+    }
+
+    pub(super) fn u32_option(&self, name: &str) -> Option<u32> {
+        self.with(name, |item| item.integer()).and_then(|value| u32::try_from(value).ok())
     }
 
     pub(super) fn usize(&self, name: &str) -> usize {

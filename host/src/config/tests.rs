@@ -38,6 +38,18 @@ memory_mib = 32
 wasi = "stub"
 config = { a = 1, b = [true, "x", 0.5], c = { d = -3 } }
 
+[[plugin]]
+name = "fairness.next"
+mode = { pools = ["llama"] }
+
+[[plugin]]
+name = "pd-split"
+mode = { canary = 10 }
+
+[[plugin]]
+name = "other"
+mode = { endpoints = 2 }
+
 [[chain]]
 name = "default"
 plugins = ["fairness", { use = "prefix-affinity", weight = 2, config = {} }, "pd-split"]
@@ -82,7 +94,7 @@ fn nothing_written_is_all_defaults() {
     assert_eq!((config.limits.body_bytes, config.limits.header_bytes), (64 << 20, 64 << 10));
     assert_eq!((config.plugins_dir, config.unlisted), (None, Unlisted::Active));
     let plugin = &config.plugins[0];
-    assert_eq!((plugin.weight, plugin.mode, plugin.wasi), (None, Mode::Active, Wasi::None));
+    assert_eq!((plugin.weight, plugin.mode.clone(), plugin.wasi), (None, Mode::Active, Wasi::None));
     assert_eq!((plugin.deadline, plugin.memory_bytes), (Duration::from_millis(5), 64 << 20));
     assert_eq!(plugin.profiles, [Profile::Decode, Profile::Prefill]);
     assert_eq!(plugin.config, serde_json::json!({}));
@@ -109,10 +121,10 @@ grant = ["head:x", "header:a b", 3]
 profiles = []
 [[plugin]]
 name = "x"
-mode = "shadow"
+mode = "shadwo"
 [[plugin]]
 name = "y"
-mode = { canary = 10 }
+mode = { canary = 10, endpoints = 1 }
 [[chain]]
 name = "main"
 plugins = ["a", { use = "a" }, { weight = 1.0 }, 7]
@@ -141,8 +153,8 @@ queue = { max_requests = "many" }
             "f.toml:14: plugin[1].grant[2]: expected text, found 3",
             "f.toml:15: plugin[1].profiles: names no profile; `mode = \"off\"` turns a plugin off",
             "f.toml:17: plugin[2].name: `x` is named twice",
-            "f.toml:18: plugin[2].mode: this mode is not supported in this version, only \"active\" and \"off\"",
-            "f.toml:21: plugin[3].mode: this mode is not supported in this version, only \"active\" and \"off\"",
+            "f.toml:18: plugin[2].mode: `shadwo` is none of active, off, shadow (did you mean `shadow`?)",
+            "f.toml:21: plugin[3].mode: expected exactly one of canary, endpoints and pools",
             "f.toml:24: chain[0].plugins[1].use: `a` is named twice in this chain",
             "f.toml:24: chain[0].plugins[2].use: is required",
             "f.toml:24: chain[0].plugins[3]: expected text or a table, found 7",
@@ -152,6 +164,43 @@ queue = { max_requests = "many" }
             "f.toml:28: pool[0].endpoints[2].url: the scheme `ftp` is not spoken, only http and https",
             "f.toml:29: pool[0].engine: `llama` is none of auto, vllm, sglang, trtllm, llamacpp (did you mean `llamacpp`?)",
             "f.toml:30: pool[0].queue.max_requests: expected a whole number from 0 to 10000000, found \"many\"",
+        ]
+    );
+}
+
+#[test]
+fn candidates_and_their_shares() {
+    let text = r#"
+[[plugin]]
+name = "x"
+mode = { canary = 2.5 }
+[[plugin]]
+name = "y.next"
+mode = { endpoints = 2 }
+[[plugin]]
+name = "z.next"
+[[plugin]]
+name = "s"
+mode = "shadow"
+[[plugin]]
+name = "w.next"
+mode = { pools = ["a", "b"] }
+"#;
+    let config = from_text("f.toml", text, Path::new("")).unwrap();
+    let modes: Vec<_> = config.plugins.iter().map(|plugin| plugin.mode.clone()).collect();
+    let trials = [
+        Trial::Canary(2.5),
+        Trial::Endpoints(2),
+        Trial::Shadow,
+        Trial::Shadow,
+        Trial::Pools(vec!["a".into(), "b".into()]),
+    ];
+    assert_eq!(modes, trials.map(Mode::Trial));
+    assert_eq!(from_text("f.toml", &print(&config), Path::new("")).unwrap().plugins, config.plugins);
+    assert_eq!(
+        errors("[[plugin]]\nname = \"y.next\"\nmode = \"active\"\n"),
+        [
+            "f.toml:3: plugin[0].mode: a candidate becomes active by `POST /plugins/y/promote` or under the name `y` (did you mean `shadow`?)"
         ]
     );
 }
@@ -259,7 +308,7 @@ fn a_file_beside_a_plugin_may_set_weight_and_config_only() {
     std::fs::write(dir.path().join("p.toml"), "weight = 2\n[config]\nx = 1").unwrap();
     assert_eq!(
         beside(&wasm),
-        Ok(Some(Beside { weight: Some(2.0), config: Some(serde_json::json!({ "x": 1 })) }))
+        Ok(Some(Beside { weight: Some(2.0), config: Some(serde_json::json!({ "x": 1 })), mode: None }))
     );
     std::fs::write(dir.path().join("p.toml"), "grant = [\"body\"]").unwrap();
     let error = beside(&wasm).unwrap_err().to_string();
@@ -312,6 +361,15 @@ fn valid(key: &'static Key) -> BoxedStrategy<String> {
         (_, Kind::Words(words)) => prop::collection::vec(prop::sample::select(words), 1..3)
             .prop_map(move |words| list(words.into_iter().map(|word| quoted(word.into())).collect()))
             .boxed(),
+        (_, Kind::Mode(words, section)) => prop_oneof![
+            prop::sample::select(words).prop_map(move |word| quoted(word.into())),
+            prop::sample::select(section.keys.iter().collect::<Vec<_>>()).prop_flat_map(
+                |key: &'static Key| valid(key)
+                    .prop_filter("none is no share", |value| value != "[]")
+                    .prop_map(|value| format!("{{ {} = {value} }}", key.name))
+            )
+        ]
+        .boxed(),
         (_, Kind::Texts) => prop::collection::vec("[a-z]{6}", 0..2)
             .prop_map(move |texts| list(texts.into_iter().map(quoted).collect()))
             .boxed(),

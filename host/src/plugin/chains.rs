@@ -1,6 +1,6 @@
 //! From loaded plugins to the policy set: which plugin answers which stage of which chain.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::load::{Kept, LoadError, Loaded, Services};
@@ -8,13 +8,13 @@ use super::policies::WasmPolicy;
 use crate::clock::Nanos;
 use crate::config::PluginConfig;
 use crate::policy::{CallTimes, Chain, Health, Plugin, Slot};
+use crate::types::Arm;
 
 /// A plugin with one configuration, ready to be put into chains.
 pub(super) struct Member {
     pub(super) plugin: Arc<Plugin>,
     pub(super) config: PluginConfig,
     pub(super) weight: f32,
-    pub(super) loaded: Arc<Loaded>,
     policy: Arc<WasmPolicy>,
 }
 
@@ -25,6 +25,7 @@ impl Member {
         kept: &Kept,
         loaded: Arc<Loaded>,
         config: PluginConfig,
+        arm: Arm,
     ) -> Result<Self, LoadError> {
         let (instances, manifest) = loaded.instances(services, kept, &config)?;
         let plugin = Plugin {
@@ -34,6 +35,7 @@ impl Member {
             digest: loaded.digest.clone(),
             source: loaded.source,
             generation: loaded.generation,
+            arm,
             stages: loaded.stages().to_vec(),
             on_error: config.on_error,
             on_empty: config.on_empty,
@@ -47,33 +49,57 @@ impl Member {
             plugin: Arc::new(plugin),
             weight: config.weight.unwrap_or(manifest.default_weight),
             config,
-            loaded,
             policy: Arc::new(WasmPolicy::new(instances, deadline)),
         })
     }
+}
 
-    /// Whether it is still what is asked for.
-    pub(super) fn is(&self, loaded: &Arc<Loaded>, config: &PluginConfig) -> bool {
-        Arc::ptr_eq(&self.loaded, loaded) && self.config == *config
+/// Which of a member's stages are asked in a chain.
+#[derive(Clone, Copy)]
+pub(super) enum Asked<'a> {
+    /// Whatever it exports.
+    All(&'a Arc<Member>),
+    /// Flow control alone.
+    Flow(&'a Arc<Member>),
+    /// All but flow control.
+    AllButFlow(&'a Arc<Member>),
+}
+
+impl<'a> Asked<'a> {
+    pub(super) fn member(self) -> &'a Arc<Member> {
+        match self {
+            Self::All(member) | Self::Flow(member) | Self::AllButFlow(member) => member,
+        }
+    }
+
+    fn stages(self) -> impl Iterator<Item = &'static str> {
+        let asked = move |stage: &&str| match self {
+            Self::All(_) => true,
+            Self::Flow(_) => *stage == "flow-control",
+            Self::AllButFlow(_) => *stage != "flow-control",
+        };
+        self.member().plugin.stages.iter().copied().filter(asked)
     }
 }
 
 /// Puts members into a chain, in this order. Of stages that only one plugin can answer the last one wins.
-pub(super) fn chain(name: &str, members: &[Arc<Member>]) -> Chain {
+pub(super) fn chain(name: &str, asked: &[Asked<'_>], shadows: &[Arc<Member>]) -> Chain {
     let mut chain = Chain { name: name.into(), ..Chain::default() };
-    for member in members {
-        for stage in &member.plugin.stages {
-            join(&mut chain, member, stage);
+    for asked in asked {
+        for stage in asked.stages() {
+            join(&mut chain, asked.member(), stage);
         }
     }
-    let columns: BTreeSet<_> = members.iter().flat_map(|member| member.policy.columns()).collect();
+    let members = || asked.iter().map(|asked| asked.member());
+    let columns: BTreeSet<_> = members().chain(shadows).flat_map(|member| member.policy.columns()).collect();
     chain.columns = columns.into_iter().collect();
     let controls = chain.flow.as_ref().map(|slot| Arc::clone(&slot.plugin));
-    for member in members {
+    for asked in asked {
+        let member = asked.member();
         let in_control = controls.as_ref().is_some_and(|plugin| Arc::ptr_eq(plugin, &member.plugin));
         if in_control {
             chain.flow_own = Some(member.slot(Arc::clone(&member.policy) as _));
-        } else if member.plugin.stages.contains(&"observer") {
+        } else if asked.stages().any(|stage| stage == "observer") {
             chain.observers.push(member.slot(Arc::clone(&member.policy) as _));
         }
     }
@@ -98,6 +124,3 @@ impl Member {
         Slot { plugin: Arc::clone(&self.plugin), weight: self.weight, policy }
     }
 }
-
-/// Members by chain and plugin, so that a swap keeps the instances of all that did not change.
-pub(super) type Members = BTreeMap<(Box<str>, Box<str>), Arc<Member>>;

@@ -17,6 +17,7 @@ use crate::clock::{Nanos, SECOND};
 use crate::flow::{Controls, Gate, Limits, dispatch};
 use crate::policy::{Chain, EndpointView, Event, Own, OwnFactory, Plugin, Slot};
 use crate::route::Lane;
+use crate::types::Arm;
 
 /// How long the thread rests after a batch while nobody waits.
 const REST: Duration = Duration::from_millis(2);
@@ -220,24 +221,26 @@ impl Thread {
             return;
         }
         self.generation = set.generation;
-        self.chain = set.chain(&self.lane.pool.chain);
+        let pool = &self.lane.pool;
+        self.chain = set.controlling(&pool.name, &pool.chain);
+        let observers = set.observing(&pool.name, &pool.chain);
         let chain = Arc::clone(&self.chain);
-        let mut old: BTreeMap<Box<str>, Owned> = self
+        let mut old: BTreeMap<(Box<str>, Arm), Owned> = self
             .flow
             .take()
             .into_iter()
             .chain(std::mem::take(&mut self.observers))
-            .map(|owned| (owned.plugin.name.clone(), owned))
+            .map(|owned| ((owned.plugin.name.clone(), owned.plugin.arm), owned))
             .collect();
         self.flow = chain.flow_own.as_ref().and_then(|slot| succeed(slot, &mut old));
-        self.observers = chain.observers.iter().filter_map(|slot| succeed(slot, &mut old)).collect();
+        self.observers = observers.iter().filter_map(|slot| succeed(slot, &mut old)).collect();
     }
 }
 
 /// The own instance for a slot: the one that is there if its plugin is the same, else a new one with its state.
-fn succeed(slot: &Slot<dyn OwnFactory>, old: &mut BTreeMap<Box<str>, Owned>) -> Option<Owned> {
+fn succeed(slot: &Slot<dyn OwnFactory>, old: &mut BTreeMap<(Box<str>, Arm), Owned>) -> Option<Owned> {
     let plugin = Arc::clone(&slot.plugin);
-    let predecessor = old.remove(&plugin.name);
+    let predecessor = old.remove(&(plugin.name.clone(), plugin.arm));
     if let Some(owned) = predecessor.as_ref()
         && Arc::ptr_eq(&owned.plugin, &plugin)
     {

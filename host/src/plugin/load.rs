@@ -35,6 +35,14 @@ pub enum LoadError {
     /// It fails a trial call.
     #[error(transparent)]
     Probe(#[from] Trial),
+    /// It cannot serve a chain that uses it.
+    #[error("in chain `{chain}`: {error}")]
+    InChain {
+        /// The chain.
+        chain: Box<str>,
+        /// Why not.
+        error: Box<LoadError>,
+    },
     /// The file beside it cannot be used.
     #[error("{0}")]
     Beside(String),
@@ -59,6 +67,7 @@ impl LoadError {
             Self::Component(_) => "does_not_fit",
             Self::SetUp(_) => "set_up",
             Self::Probe(Trial(error)) => error.error.reason.as_str(),
+            Self::InChain { error, .. } => error.reason(),
             Self::Beside(_) => "beside",
             Self::Unlisted => "unlisted",
         }
@@ -70,6 +79,7 @@ impl LoadError {
         match self {
             Self::Probe(Trial(error)) => Some(error.error.reason),
             Self::SetUp(error) => Some(error.reason),
+            Self::InChain { error, .. } => error.failed_call(),
             _ => None,
         }
     }
@@ -96,6 +106,11 @@ pub(super) struct Loaded {
     pub(super) source: Source,
     pub(super) generation: u64,
     linked: Arc<Linked>,
+}
+
+impl Kept {
+    /// Takes over what a candidate has stored.
+    pub(super) fn adopt(&self, _candidate: &Self) {}
 }
 
 impl Loaded {

@@ -40,8 +40,8 @@ mod settle;
 mod status;
 pub mod watch;
 
-pub use catalog::Catalog;
+pub use catalog::{ActError, Action, Catalog, RolledBack, Watched};
 pub use controller::Controller;
 pub use engine::Runtime;
 pub use series::{SeriesSnapshot, SeriesValue};
-pub use status::{PluginStatus, Refused};
+pub use status::{CandidateStatus, Counted, PluginStatus, Refused};

@@ -16,6 +16,7 @@ pub mod request;
 pub mod series;
 pub mod set;
 pub mod timing;
+pub mod trial;
 pub mod view;
 
 pub use budget::Budget;
@@ -30,4 +31,5 @@ pub use ports::{
 pub use request::{PrefixSource, Request};
 pub use set::{Chain, OnEmpty, OnError, Plugin, PolicySet, Slot, Source};
 pub use timing::CallTimes;
+pub use trial::{Part, PoolFacts, Serving, Share, Trial};
 pub use view::EndpointView;

@@ -85,6 +85,34 @@ impl PrefixSource {
 }
 
 impl Request {
+    /// A chat of 1,000 tokens about which nothing is remarkable: for trial calls, tests and benchmarks.
+    #[must_use]
+    pub fn unremarkable(id: &str) -> Self {
+        Self {
+            id: id.into(),
+            api: Api::Chat,
+            path: "/v1/chat/completions".into(),
+            model: "unremarkable".into(),
+            adapter: None,
+            tenant: None,
+            flow: "".into(),
+            priority: 0,
+            session: None,
+            turn: 0,
+            prompt_tokens: 1_000,
+            prompt_tokens_exact: false,
+            max_output_tokens: Some(100),
+            streaming: true,
+            ttft_target_ms: None,
+            tpot_target_ms: None,
+            ttl_ms: None,
+            arrived: 0,
+            headers: HeaderMap::new(),
+            body: Bytes::from_static(b"{}"),
+            prefix: None,
+        }
+    }
+
     /// Chained hashes of the full blocks of the prompt; empty without a prompt.
     #[must_use]
     pub fn prefix_hashes(&self) -> &[u64] {

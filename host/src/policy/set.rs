@@ -10,8 +10,9 @@ use serde::Serialize;
 
 use super::{
     Admission, CallTimes, ColumnId, Disaggregation, Filter, FlowControl, Health, OwnFactory, Picker, Scorer,
+    Trial,
 };
-use crate::types::Profile;
+use crate::types::{Arm, Profile};
 pub use crate::types::{OnEmpty, OnError};
 
 /// Where a plugin's bytes came from.
@@ -41,6 +42,8 @@ pub struct Plugin {
     pub source: Source,
     /// Grows by one with every load in this process, over all plugins.
     pub generation: u64,
+    /// What the requests that it serves are counted under.
+    pub arm: Arm,
     /// Names of the stages that it exports.
     pub stages: Vec<&'static str>,
     /// What a failed call means.
@@ -80,7 +83,7 @@ impl<P: ?Sized> std::fmt::Debug for Slot<P> {
 }
 
 /// The policies that serve a pool, in the order in which they are asked.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Chain {
     /// The chain's name.
     pub name: Box<str>,
@@ -113,6 +116,8 @@ pub struct PolicySet {
     pub chains: BTreeMap<Box<str>, Arc<Chain>>,
     /// Every plugin of every chain, by name.
     pub plugins: Vec<Arc<Plugin>>,
+    /// The candidate that is given some of the traffic.
+    pub trial: Option<Trial>,
     /// Headers that some plugin may read, lower case.
     pub granted_headers: BTreeSet<Box<str>>,
 }

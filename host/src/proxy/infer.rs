@@ -16,12 +16,14 @@ use crate::clock::{MILLI, Nanos};
 use crate::flow::{Entered, Outcome, Pass, Place};
 use crate::policy::{Budget, PolicySet, Request};
 use crate::route::{self, Choice, Trace};
-use crate::types::Profile;
+use crate::types::{Arm, Profile};
 
 /// What a request has come to when it has left the queue and its endpoints are chosen.
 pub(super) struct Dispatched {
     pub(super) pass: Pass,
     pub(super) choice: Choice,
+    /// Which version of the policies chose.
+    pub(super) arm: Arm,
 }
 
 /// Serves a request whose body has been read.
@@ -34,7 +36,7 @@ pub(super) async fn serve(proxy: &Arc<Proxy>, taken: Taken, peer: IpAddr, line: 
     let budget = proxy.policy_budget();
     let dispatched = dispatch(proxy, &service, &request, set, &budget, &mut trace).await;
     trace.policies_took(budget.used());
-    let Dispatched { pass, mut choice } = match dispatched {
+    let Dispatched { pass, mut choice, .. } = match dispatched {
         Ok(dispatched) => dispatched,
         Err(failure) => return refuse(proxy, &service, &request, trace, &failure),
     };
@@ -53,10 +55,10 @@ pub(super) async fn dispatch(
     trace: &mut Trace,
 ) -> Result<Dispatched, Failure> {
     let lane = &service.lane;
-    let chain = set.chain(&service.config.chain);
-    let mut candidates = lane.candidates(&chain, request, Profile::Decode);
-    route::admit(lane, &chain, request, &candidates, budget, trace)?;
-    let placement = route::place(lane, &chain, request, &candidates, budget, trace)?;
+    let mut serving = set.serving(lane.facts(), request);
+    let mut candidates = lane.candidates(&serving, request, Profile::Decode);
+    route::admit(lane, &serving.chain, request, &candidates, budget, trace)?;
+    let placement = route::place(lane, &serving.chain, request, &candidates, budget, trace)?;
     let open = !candidates.endpoints().is_empty();
     let deadline = request.arrived + patience(service, request, placement.ttl_ms, open);
     let (sender, receiver) = tokio::sync::oneshot::channel();
@@ -73,17 +75,17 @@ pub(super) async fn dispatch(
             let outcome = receiver.await.unwrap_or(Outcome::ShuttingDown);
             let pass = passed(outcome, proxy, service, request)?;
             let set = proxy.catalog.current();
-            candidates = lane.candidates(&set.chain(&service.config.chain), request, Profile::Decode);
+            serving = set.serving(lane.facts(), request);
+            candidates = lane.candidates(&serving, request, Profile::Decode);
             (pass, set)
         }
     };
     let queued = proxy.clock.now().saturating_sub(request.arrived);
     service.metrics.queued(seconds(queued));
-    trace.dispatched(set.generation, seconds(queued) * 1_000.0);
-    let chain = set.chain(&service.config.chain);
-    let choice = route::choose(lane, &chain, request, &candidates, budget, trace)?;
+    trace.dispatched(set.generation, serving.arm, seconds(queued) * 1_000.0);
+    let choice = route::choose(lane, &serving, request, &candidates, budget, trace)?;
     pass.settled();
-    Ok(Dispatched { pass, choice })
+    Ok(Dispatched { pass, choice, arm: serving.arm })
 }
 
 /// How long a request may wait: what its client and its placement say, within what the pool allows.

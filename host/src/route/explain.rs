@@ -12,7 +12,7 @@ use super::columns::Columns;
 use super::{Candidates, Order};
 use crate::policy::{CallError, Leg, LegStage, Placement, Plugin, Registry, Request, Slot, Stage, Verdict};
 use crate::pool::Endpoint;
-use crate::types::{Api, EndpointId, Profile};
+use crate::types::{Api, Arm, EndpointId, Profile};
 
 /// Candidates of one judgement that are kept, and as many of its order.
 const MAX_KEPT: usize = 256;
@@ -125,6 +125,7 @@ pub struct Trace {
     pool: Box<str>,
     chain: Box<str>,
     generation: u64,
+    arm: Arm,
     answers: Vec<Answer>,
     judging: Vec<(Profile, Arc<Candidates>)>,
     judgements: Vec<Judgement>,
@@ -144,6 +145,7 @@ impl Trace {
             pool: pool.into(),
             chain: chain.into(),
             generation,
+            arm: Arm::BASE,
             answers: Vec::new(),
             judging: Vec::new(),
             judgements: Vec::new(),
@@ -156,8 +158,9 @@ impl Trace {
     }
 
     /// The request has left the queue and keeps this policy set from now on.
-    pub fn dispatched(&mut self, generation: u64, queued_ms: f64) {
+    pub fn dispatched(&mut self, generation: u64, arm: Arm, queued_ms: f64) {
         self.generation = generation;
+        self.arm = arm;
         self.queued_ms = queued_ms;
     }
 
@@ -268,6 +271,7 @@ impl Trace {
             pool: self.pool.clone(),
             chain: self.chain.clone(),
             generation: self.generation,
+            arm: self.arm,
             answers: std::mem::take(&mut self.answers),
             judgements: std::mem::take(&mut self.judgements),
             tried: std::mem::take(&mut self.tried),
@@ -302,6 +306,7 @@ pub struct Explanation {
     pool: Box<str>,
     chain: Box<str>,
     generation: u64,
+    arm: Arm,
     answers: Vec<Answer>,
     judgements: Vec<Judgement>,
     tried: Vec<Tried>,
@@ -334,6 +339,7 @@ impl Explanation {
             "pool": self.pool,
             "chain": self.chain,
             "generation": self.generation,
+            "arm": if self.arm == Arm::BASE { "base" } else { "candidate" },
             "candidates": decode.map_or(json!([]), |judgement| names(&judgement.endpoints)),
             "columns": decode.map_or(json!({}), |judgement| columns(&judgement.columns, registry)),
             "answers": self.answers.iter().map(Answer::to_json).collect::<Vec<_>>(),

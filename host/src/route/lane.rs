@@ -1,9 +1,10 @@
 //! What routing needs to know of one pool.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::clock::Clock;
-use crate::policy::{Chain, Registry, Request};
+use crate::policy::{Chain, Part, PoolFacts, Registry, Request, Serving};
 use crate::pool::{Endpoint, Pool, Reservation};
 use crate::prefix::{Index, Sessions};
 use crate::types::Profile;
@@ -42,7 +43,7 @@ impl Lane {
     #[must_use]
     pub fn candidates(
         self: &Arc<Self>,
-        chain: &Chain,
+        serving: &Serving,
         request: &Arc<Request>,
         profile: Profile,
     ) -> Arc<Candidates> {
@@ -50,18 +51,18 @@ impl Lane {
             Profile::Decode => endpoint.role.decodes(),
             Profile::Prefill => endpoint.role.prefills(),
         };
-        self.healthy(chain, request, profile, fits)
+        self.healthy(serving, request, profile, fits)
     }
 
     /// All endpoints that may take part in a request, whatever their role.
     #[must_use]
-    pub fn everyone(self: &Arc<Self>, chain: &Chain, request: &Arc<Request>) -> Arc<Candidates> {
-        self.healthy(chain, request, Profile::Decode, |_| true)
+    pub fn everyone(self: &Arc<Self>, serving: &Serving, request: &Arc<Request>) -> Arc<Candidates> {
+        self.healthy(serving, request, Profile::Decode, |_| true)
     }
 
     fn healthy(
         self: &Arc<Self>,
-        chain: &Chain,
+        serving: &Serving,
         request: &Arc<Request>,
         profile: Profile,
         fits: impl Fn(&Arc<Endpoint>) -> bool,
@@ -73,8 +74,29 @@ impl Lane {
         if self.pool.lists_several() && !request.model.is_empty() && endpoints.iter().any(lists) {
             endpoints = Arc::new(endpoints.iter().filter(|endpoint| lists(endpoint)).cloned().collect());
         }
-        let resolved = Arc::clone(&chain.columns);
+        if let Some(part) = &serving.part {
+            endpoints = self.of_part(part, endpoints);
+        }
+        let resolved = Arc::clone(&serving.chain.columns);
         Candidates::new(Arc::clone(self), Some(Arc::clone(request)), profile, endpoints, resolved, now)
+    }
+
+    /// Those of one side of a split pool. A side where nobody can serve is no reason to refuse a request: it
+    /// then goes where it would go without the split.
+    fn of_part(&self, part: &Part, endpoints: Arc<Vec<Arc<Endpoint>>>) -> Arc<Vec<Arc<Endpoint>>> {
+        let all = self.pool.endpoints();
+        let keys: Vec<_> = all.iter().map(|endpoint| endpoint.key).collect();
+        let side = all.iter().zip(part.of(&keys)).filter_map(|(endpoint, of)| of.then_some(endpoint.id));
+        let side: BTreeSet<_> = side.collect();
+        let of_side: Vec<_> =
+            endpoints.iter().filter(|endpoint| side.contains(&endpoint.id)).cloned().collect();
+        if of_side.is_empty() { endpoints } else { Arc::new(of_side) }
+    }
+
+    /// The pool, as far as a trial asks.
+    #[must_use]
+    pub fn facts(&self) -> PoolFacts<'_> {
+        PoolFacts { name: &self.pool.name, chain: &self.pool.chain, endpoints: self.pool.endpoints().len() }
     }
 
     /// The endpoints of the pool that pass; nothing is copied when all do.

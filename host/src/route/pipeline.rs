@@ -6,8 +6,8 @@ use super::ask::{ask, default_allowed};
 use super::explain::{Given, Trace};
 use super::{Candidates, Lane, Order, RouteMode, pick};
 use crate::policy::{
-    Budget, Call, Chain, EndpointView, LegStage, OnEmpty, Placement, Reason, Rejection, Request, Slot, Stage,
-    Verdict, clean,
+    Budget, Call, Chain, EndpointView, LegStage, OnEmpty, Placement, Reason, Rejection, Request, Serving,
+    Slot, Stage, Verdict, clean,
 };
 use crate::pool::{Endpoint, Reservation};
 use crate::types::Profile;
@@ -134,13 +134,13 @@ fn first_come(request: &Request) -> Placement {
 /// When nobody can serve the request.
 pub fn choose(
     lane: &Arc<Lane>,
-    chain: &Chain,
+    serving: &Serving,
     request: &Arc<Request>,
     candidates: &Arc<Candidates>,
     budget: &Budget,
     trace: &mut Trace,
 ) -> Result<Choice, Refusal> {
-    let judging = Judging { lane, chain, request, budget };
+    let judging = Judging { lane, serving, request, budget };
     let order = judging.order(candidates, Profile::Decode, trace)?;
     let first = order.first().ok_or(Refusal::NoEndpoints)?;
     let reservation = lane.reserve(request, first);
@@ -150,7 +150,7 @@ pub fn choose(
 
 struct Judging<'a> {
     lane: &'a Arc<Lane>,
-    chain: &'a Chain,
+    serving: &'a Serving,
     request: &'a Arc<Request>,
     budget: &'a Budget,
 }
@@ -190,7 +190,7 @@ impl Judging<'_> {
         trace: &mut Trace,
     ) -> Result<Arc<Candidates>, Refusal> {
         let mut left = Arc::clone(all);
-        for slot in judges(&self.chain.filters, profile) {
+        for slot in judges(&self.serving.chain.filters, profile) {
             let view = Arc::clone(&left) as Arc<dyn EndpointView>;
             let call = self.call(&view);
             let answer = ask(slot, Stage::Filter, &*self.lane.clock, self.budget, |policy| {
@@ -222,7 +222,7 @@ impl Judging<'_> {
         let mut sums = vec![0.0; left.len()];
         let view = Arc::clone(left) as Arc<dyn EndpointView>;
         let call = self.call(&view);
-        for slot in judges(&self.chain.scorers, profile) {
+        for slot in judges(&self.serving.chain.scorers, profile) {
             let answer = ask(slot, Stage::Scorer, &*self.lane.clock, self.budget, |policy| {
                 policy.score(call).and_then(|scores| clean::scores(scores, view.len()))
             });
@@ -251,7 +251,9 @@ impl Judging<'_> {
         trace: &mut Trace,
     ) -> Result<Vec<u32>, Refusal> {
         let by_score = pick::by_score(left, self.request, scores);
-        let Some(slot) = judges(self.chain.picker.as_slice(), profile).next() else { return Ok(by_score) };
+        let Some(slot) = judges(self.serving.chain.picker.as_slice(), profile).next() else {
+            return Ok(by_score);
+        };
         let view = Arc::clone(left) as Arc<dyn EndpointView>;
         let call = self.call(&view);
         let count = u32::try_from(left.len()).unwrap_or(u32::MAX);
@@ -274,8 +276,8 @@ impl Judging<'_> {
     }
 
     fn split(&self, decode: &Arc<Endpoint>, trace: &mut Trace) -> Result<Vec<PlannedLeg>, Refusal> {
-        let Some(slot) = &self.chain.disaggregation else { return Ok(Vec::new()) };
-        let everyone = self.lane.everyone(self.chain, self.request);
+        let Some(slot) = &self.serving.chain.disaggregation else { return Ok(Vec::new()) };
+        let everyone = self.lane.everyone(self.serving, self.request);
         // Engines hand KV over only when they were set up for it, and a pool says so by giving roles: where
         // every endpoint does everything there is nothing to ask.
         let elsewhere = everyone
@@ -310,7 +312,7 @@ impl Judging<'_> {
         let mut planned = Vec::with_capacity(legs.len());
         for leg in legs {
             let order = if leg.candidates.is_empty() {
-                let candidates = self.lane.candidates(self.chain, self.request, Profile::Prefill);
+                let candidates = self.lane.candidates(self.serving, self.request, Profile::Prefill);
                 self.order(&candidates, Profile::Prefill, trace).ok()
             } else {
                 Some(Order::new(&everyone, leg.candidates))

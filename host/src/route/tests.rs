@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
-use http::HeaderMap;
 use proptest::prelude::*;
 
 use super::*;
 use crate::clock::ManualClock;
 use crate::policy::{
     Budget, Call, CallError, CallTimes, Chain, Disaggregation, Filter, Health, Leg, LegStage, OnEmpty,
-    OnError, Picker, Plugin, PrefixSource, Reason, Registry, Request, Scorer, Slot, Source,
+    OnError, Picker, Plugin, PrefixSource, Reason, Registry, Request, Scorer, Serving, Slot, Source,
 };
 use crate::pool::{EndpointSpec, Pool, PoolSpec};
 use crate::prefix::{Index, Sessions};
-use crate::types::{Api, Profile, Prompt, Role, Url};
+use crate::types::{Arm, Profile, Prompt, Role, Url};
 
 struct Says<T>(Result<T, Reason>);
 
@@ -55,6 +54,7 @@ fn plugin(on_error: OnError, on_empty: OnEmpty) -> Arc<Plugin> {
         digest: "".into(),
         source: Source::Native,
         generation: 1,
+        arm: Arm::BASE,
         stages: Vec::new(),
         on_error,
         on_empty,
@@ -111,27 +111,10 @@ fn lane(endpoints: usize) -> Arc<Lane> {
 fn request(id: &str, prompt: &str) -> Arc<Request> {
     let prompt = Prompt::Text(prompt.as_bytes().to_vec());
     Arc::new(Request {
-        id: id.into(),
-        api: Api::Chat,
-        path: "/v1/chat/completions".into(),
         model: "m".into(),
-        adapter: None,
-        tenant: None,
-        flow: "".into(),
-        priority: 0,
-        session: None,
-        turn: 0,
         prompt_tokens: prompt.tokens(),
-        prompt_tokens_exact: false,
-        max_output_tokens: None,
-        streaming: false,
-        ttft_target_ms: None,
-        tpot_target_ms: None,
-        ttl_ms: None,
-        arrived: 0,
-        headers: HeaderMap::new(),
-        body: bytes::Bytes::new(),
         prefix: Some(PrefixSource::new(prompt, 0, 16)),
+        ..Request::unremarkable(id)
     })
 }
 
@@ -141,8 +124,9 @@ fn chosen(
     request: &Arc<Request>,
 ) -> (Result<Choice, Refusal>, serde_json::Value) {
     let mut trace = Trace::new(Arc::clone(request), "p", "default", 1);
-    let candidates = lane.candidates(chain, request, Profile::Decode);
-    let choice = choose(lane, chain, request, &candidates, &Budget::default(), &mut trace);
+    let serving = Serving::plain(Arc::new(chain.clone()));
+    let candidates = lane.candidates(&serving, request, Profile::Decode);
+    let choice = choose(lane, &serving, request, &candidates, &Budget::default(), &mut trace);
     (choice, trace.finish(200).to_json(&Registry::default()))
 }
 
