@@ -43,6 +43,7 @@ fn admin() -> Arc<Admin> {
         pool: Arc::new(Pool::new(spec)),
         index: Index::new(1 << 20),
         sessions: Sessions::new(10, SECOND),
+        windows: crate::pool::Windows::default(),
         registry: Arc::new(Registry::default()),
         mode: crate::route::RouteMode::Follow,
         clock: Arc::clone(&clock),

@@ -8,9 +8,9 @@ use crate::admin::{Admin, AdminPool};
 use crate::clock::{Clock, Nanos, RealClock};
 use crate::config::{self, Config, PoolConfig};
 use crate::flow;
-use crate::plugin::{Catalog, Controller, Runtime, watch};
+use crate::plugin::{Catalog, Controller, Runtime, supervise, watch};
 use crate::policy::Registry;
-use crate::pool::{EndpointSpec, Pool, PoolSpec};
+use crate::pool::{EndpointSpec, Pool, PoolSpec, Windows};
 use crate::prefix::{Index, Sessions};
 use crate::proxy::{Proxy, RetryBudget, Service, Upstream};
 use crate::route::{Lane, RouteMode};
@@ -26,6 +26,7 @@ pub(super) struct Parts {
     pub(super) proxy: Arc<Proxy>,
     pub(super) admin: Arc<Admin>,
     pub(super) _watch: Option<watch::Watch>,
+    pub(super) _supervisor: supervise::Supervisor,
 }
 
 /// Builds everything; the plugins are loaded when it returns.
@@ -65,6 +66,10 @@ pub(super) fn build(config: &Config) -> Result<Parts, AppError> {
         ),
         None => None,
     };
+    let lanes = pools.iter().map(|service| Arc::clone(&service.lane)).collect();
+    let supervisor =
+        supervise::start(Arc::clone(&catalog), lanes, config.guardrails.clone(), Arc::clone(&clock))
+            .map_err(AppError::Start)?;
     let proxy = Proxy {
         catalog,
         pools,
@@ -74,7 +79,7 @@ pub(super) fn build(config: &Config) -> Result<Parts, AppError> {
         decisions,
         clock,
     };
-    Ok(Parts { proxy: Arc::new(proxy), admin: Arc::new(admin), _watch: watch })
+    Ok(Parts { proxy: Arc::new(proxy), admin: Arc::new(admin), _watch: watch, _supervisor: supervisor })
 }
 
 fn service(
@@ -97,6 +102,7 @@ fn service(
         pool: Arc::new(Pool::new(spec)),
         index: Index::new(config.index_bytes),
         sessions: Sessions::new(MAX_SESSIONS, nanos(SESSION_TTL)),
+        windows: Windows::default(),
         registry: Arc::clone(registry),
         mode,
         clock: Arc::clone(clock),

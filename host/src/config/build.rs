@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::error::nearest;
 use super::model::{
-    ChainConfig, ChainUse, Config, EndpointConfig, EngineChoice, Grants, Limits, Listen, Mode, PluginConfig,
-    PoolConfig, QueueConfig, Scrape, Trial, Unlisted, Wasi,
+    ChainConfig, ChainUse, Config, EndpointConfig, EngineChoice, Grants, Guardrails, Limits, Listen, Mode,
+    PluginConfig, PoolConfig, QueueConfig, Scrape, TrialMode, Unlisted, Wasi,
 };
 use super::read::{Item, Table};
 use crate::types::{Role, Url};
@@ -26,6 +26,7 @@ pub(super) fn config(root: &Table<'_>, dir: &Path) -> Config {
         observe: root.flag("observe"),
         plugins_dir: watched.text_option("dir").map(|path| dir.join(&*path)),
         unlisted: watched.word("unlisted").unwrap_or(Unlisted::Refuse),
+        guardrails: guardrails(&watched.table("guardrails")),
         limits: limits(&root.table("limits")),
         scrape: scrape(&root.table("scrape")),
         plugins: plugins(root),
@@ -40,6 +41,20 @@ pub(super) fn config(root: &Table<'_>, dir: &Path) -> Config {
 
 fn listen(item: &Item<'_, '_>) -> Option<Listen> {
     Listen::parse(item.text()?).map_err(|problem| item.error(problem)).ok()
+}
+
+fn guardrails(table: &Table<'_>) -> Guardrails {
+    let number = |name| table.number(name).unwrap_or_default();
+    Guardrails {
+        window: table.seconds("window_s"),
+        min_samples: table.u32("min_samples"),
+        ttft_ratio: number("ttft_ratio"),
+        ttft_slack: table.millis("ttft_slack_ms"),
+        hit_ratio_drop: number("hit_ratio_drop"),
+        error_rate: number("error_rate"),
+        preemption_ratio: number("preemption_ratio"),
+        herding: number("herding"),
+    }
 }
 
 fn limits(table: &Table<'_>) -> Limits {
@@ -72,7 +87,7 @@ fn plugin(table: &Table<'_>, names: &mut BTreeSet<Box<str>>) -> PluginConfig {
     let name = unique_name(table, names);
     let mode = match (name.strip_suffix(".next"), mode(table)) {
         (None, mode) => mode.unwrap_or(Mode::Active),
-        (Some(_), None) => Mode::Trial(Trial::Shadow),
+        (Some(_), None) => Mode::Trial(TrialMode::Shadow),
         (Some(plugin), Some(Mode::Active)) => {
             let message = format!(
                 "a candidate becomes active by `POST /plugins/{plugin}/promote` or under the name `{plugin}`"
@@ -118,15 +133,15 @@ pub(super) fn mode(table: &Table<'_>) -> Option<Mode> {
     Some(match table.word("mode")? {
         Word::Active => Mode::Active,
         Word::Off => Mode::Off,
-        Word::Shadow => Mode::Trial(Trial::Shadow),
+        Word::Shadow => Mode::Trial(TrialMode::Shadow),
     })
 }
 
-fn share(table: &Table<'_>) -> Option<Trial> {
-    let canary = table.number("canary").map(Trial::Canary);
-    let endpoints = table.u32_option("endpoints").map(Trial::Endpoints);
+fn share(table: &Table<'_>) -> Option<TrialMode> {
+    let canary = table.number("canary").map(TrialMode::Canary);
+    let endpoints = table.u32_option("endpoints").map(TrialMode::Endpoints);
     let pools = table.texts("pools");
-    let pools = (!pools.is_empty()).then_some(Trial::Pools(pools));
+    let pools = (!pools.is_empty()).then_some(TrialMode::Pools(pools));
     let mut said = [canary, endpoints, pools].into_iter().flatten();
     match (said.next(), said.next()) {
         (Some(share), None) => Some(share),

@@ -153,6 +153,62 @@ pub static PLUGINS: Section = Section {
             r#""active""#,
             "What becomes of a file that no [[plugin]] names.",
         ),
+        optional("guardrails", Table(&GUARDRAILS), "When a candidate that serves requests is rolled back."),
+    ],
+};
+
+/// `[plugins.guardrails]`
+pub static GUARDRAILS: Section = Section {
+    title: "[plugins.guardrails]",
+    keys: &[
+        key(
+            "window_s",
+            Integer(10, 240),
+            "60",
+            "Seconds before a trial began, and of it up to now, that are compared for the whole pool.",
+        ),
+        key(
+            "min_samples",
+            Integer(2, 1_000_000),
+            "50",
+            "Requests on either side below which nothing but herding is judged.",
+        ),
+        key(
+            "ttft_ratio",
+            Number(0.0, 1e6),
+            "1.5",
+            "How many times the 90th percentile of the time to first token may be what it was; 0 turns this off.",
+        ),
+        key(
+            "ttft_slack_ms",
+            Integer(0, HOUR_MS),
+            "50",
+            "By how much it may be longer whatever the ratio says.",
+        ),
+        key(
+            "hit_ratio_drop",
+            Number(0.0, 1.0),
+            "0.15",
+            "By how much the share of prompt tokens found in caches may fall; 0 turns this off.",
+        ),
+        key(
+            "error_rate",
+            Number(0.0, 1.0),
+            "0.02",
+            "By how much the share of requests that failed or were refused may rise; 0 turns this off.",
+        ),
+        key(
+            "preemption_ratio",
+            Number(0.0, 1e6),
+            "2.0",
+            "How many times the engines' preemptions by request may be what they were; 0 turns this off.",
+        ),
+        key(
+            "herding",
+            Number(0.0, 1.0),
+            "0.5",
+            "Of what the old version sends past its busiest endpoints, the share that the candidate may put onto its own; 0 turns this off.",
+        ),
     ],
 };
 

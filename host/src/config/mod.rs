@@ -19,8 +19,8 @@ pub(crate) use error::nearest;
 pub use error::{ConfigError, ConfigErrors};
 pub use load::{Beside, Flags, NextTo, beside, beside_text, from_file, from_flags, from_text};
 pub use model::{
-    ChainConfig, ChainUse, Config, EndpointConfig, EngineChoice, Grants, Limits, Listen, Mode, PluginConfig,
-    PoolConfig, QueueConfig, Scrape, Trial, Unlisted, Wasi,
+    ChainConfig, ChainUse, Config, EndpointConfig, EngineChoice, Grants, Guardrails, Limits, Listen, Mode,
+    PluginConfig, PoolConfig, QueueConfig, Scrape, TrialMode, Unlisted, Wasi,
 };
 pub use print::{print, schema};
 

@@ -25,6 +25,8 @@ pub struct Config {
     pub plugins_dir: Option<PathBuf>,
     /// What becomes of a file that no [`PluginConfig`] names.
     pub unlisted: Unlisted,
+    /// When a candidate is rolled back.
+    pub guardrails: Guardrails,
     /// Bounds of the proxy itself.
     pub limits: Limits,
     /// How endpoints are read.
@@ -42,7 +44,8 @@ impl Serialize for Config {
         let dir = self.plugins_dir.as_ref().map(|dir| dir.to_string_lossy());
         json!({
             "listen": self.listen, "admin": self.admin, "state_dir": self.state_dir.to_string_lossy(),
-            "observe": self.observe, "plugins": { "dir": dir, "unlisted": self.unlisted },
+            "observe": self.observe,
+            "plugins": { "dir": dir, "unlisted": self.unlisted, "guardrails": self.guardrails },
             "limits": self.limits, "scrape": self.scrape,
             "plugin": self.plugins, "chain": self.chains, "pool": self.pools,
         })
@@ -103,6 +106,49 @@ pub enum Unlisted {
     Shadow,
     /// It is not loaded.
     Refuse,
+}
+
+/// What a candidate may not do while it serves requests. A limit of 0 is none.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Guardrails {
+    /// The time before a trial, and of it up to now, that are compared for the whole pool.
+    #[serde(rename = "window_s", serialize_with = "seconds")]
+    pub window: Duration,
+    /// Requests on either side below which only herding is judged.
+    pub min_samples: u32,
+    /// Factor of the 90th percentile of the time to first token.
+    #[serde(serialize_with = "short")]
+    pub ttft_ratio: f32,
+    /// By how much it may be longer whatever the factor says.
+    #[serde(rename = "ttft_slack_ms", serialize_with = "millis")]
+    pub ttft_slack: Duration,
+    /// Fall of the share of prompt tokens found in caches.
+    #[serde(serialize_with = "short")]
+    pub hit_ratio_drop: f32,
+    /// Rise of the share of requests that failed or were refused.
+    #[serde(serialize_with = "short")]
+    pub error_rate: f32,
+    /// Factor of the preemptions by request.
+    #[serde(serialize_with = "short")]
+    pub preemption_ratio: f32,
+    /// Share of what the old version sends past its busiest endpoints.
+    #[serde(serialize_with = "short")]
+    pub herding: f32,
+}
+
+impl Default for Guardrails {
+    fn default() -> Self {
+        Self {
+            window: Duration::from_secs(60),
+            min_samples: 50,
+            ttft_ratio: 1.5,
+            ttft_slack: Duration::from_millis(50),
+            hit_ratio_drop: 0.15,
+            error_rate: 0.02,
+            preemption_ratio: 2.0,
+            herding: 0.5,
+        }
+    }
 }
 
 /// Bounds of the proxy itself.
@@ -184,13 +230,13 @@ pub enum Mode {
     Active,
     /// It is not asked.
     Off,
-    /// It is a candidate: its file, or with anything but [`Trial::Shadow`] what lies in `NAME.next.wasm`.
-    Trial(Trial),
+    /// It is a candidate: its file, or with anything but [`TrialMode::Shadow`] what lies in `NAME.next.wasm`.
+    Trial(TrialMode),
 }
 
 /// How a candidate is tried.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Trial {
+pub enum TrialMode {
     /// It is asked and not heard.
     Shadow,
     /// It serves so many per cent of the sessions.
@@ -211,7 +257,7 @@ impl Serialize for Mode {
     }
 }
 
-impl Serialize for Trial {
+impl Serialize for TrialMode {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Shadow => serializer.serialize_str("shadow"),
@@ -373,6 +419,10 @@ pub struct QueueConfig {
 
 fn millis<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u64(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+}
+
+fn seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(time.as_secs())
 }
 
 fn mib<S: Serializer>(bytes: &usize, serializer: S) -> Result<S::Ok, S::Error> {

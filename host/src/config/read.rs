@@ -333,6 +333,10 @@ impl<'a> Table<'a> {
         Duration::from_millis(self.with(name, |item| item.integer()).unwrap_or_default())
     }
 
+    pub(super) fn seconds(&self, name: &str) -> Duration {
+        Duration::from_secs(self.with(name, |item| item.integer()).unwrap_or_default())
+    }
+
     pub(super) fn number(&self, name: &str) -> Option<f32> {
         self.with(name, |item| item.number())
     }

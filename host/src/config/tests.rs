@@ -93,6 +93,7 @@ fn nothing_written_is_all_defaults() {
     assert_eq!((config.listen.as_str(), config.admin.as_str()), ("127.0.0.1:8080", "127.0.0.1:9090"));
     assert_eq!((config.limits.body_bytes, config.limits.header_bytes), (64 << 20, 64 << 10));
     assert_eq!((config.plugins_dir, config.unlisted), (None, Unlisted::Active));
+    assert_eq!(config.guardrails, Guardrails::default());
     let plugin = &config.plugins[0];
     assert_eq!((plugin.weight, plugin.mode.clone(), plugin.wasi), (None, Mode::Active, Wasi::None));
     assert_eq!((plugin.deadline, plugin.memory_bytes), (Duration::from_millis(5), 64 << 20));
@@ -189,11 +190,11 @@ mode = { pools = ["a", "b"] }
     let config = from_text("f.toml", text, Path::new("")).unwrap();
     let modes: Vec<_> = config.plugins.iter().map(|plugin| plugin.mode.clone()).collect();
     let trials = [
-        Trial::Canary(2.5),
-        Trial::Endpoints(2),
-        Trial::Shadow,
-        Trial::Shadow,
-        Trial::Pools(vec!["a".into(), "b".into()]),
+        TrialMode::Canary(2.5),
+        TrialMode::Endpoints(2),
+        TrialMode::Shadow,
+        TrialMode::Shadow,
+        TrialMode::Pools(vec!["a".into(), "b".into()]),
     ];
     assert_eq!(modes, trials.map(Mode::Trial));
     assert_eq!(from_text("f.toml", &print(&config), Path::new("")).unwrap().plugins, config.plugins);

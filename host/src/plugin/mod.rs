@@ -38,6 +38,7 @@ pub mod probe;
 mod series;
 mod settle;
 mod status;
+pub mod supervise;
 pub mod watch;
 
 pub use catalog::{ActError, Action, Catalog, RolledBack, Watched};

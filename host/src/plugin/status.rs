@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::catalog::RolledBack;
 use super::series::{Series, SeriesSnapshot};
 use crate::clock::Nanos;
-use crate::config::{Mode, Trial};
+use crate::config::{Mode, TrialMode};
 use crate::policy::Plugin;
 use crate::types::Arm;
 
@@ -90,7 +90,7 @@ pub struct CandidateStatus {
     /// The stem of its file.
     pub name: Box<str>,
     /// How it is tried; none when its file is refused.
-    pub trial: Option<Trial>,
+    pub trial: Option<TrialMode>,
     /// Why it is not given the traffic that its mode asks for.
     pub held: Option<String>,
     /// What its requests are counted under.

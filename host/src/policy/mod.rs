@@ -3,13 +3,15 @@
 //! A Wasm plugin and a native policy implement the same traits, so the pipeline cannot tell them apart
 //! and tests can use whichever is at hand. Nothing here decides, waits or does I/O: calls are
 //! synchronous and an answer is either usable or a [`CallError`] whose [`Reason`] is also its metric
-//! label. What an answer must look like is in [`clean`]; when a policy is set aside, in [`health`].
+//! label. What an answer must look like is in [`clean`]; when a policy is set aside, in [`health`]; when a new
+//! version is rolled back, in [`guardrails`].
 
 pub mod budget;
 pub mod clean;
 pub mod columns;
 pub mod event;
 pub mod flows;
+pub mod guardrails;
 pub mod health;
 pub mod ports;
 pub mod request;
@@ -23,6 +25,7 @@ pub use budget::Budget;
 pub use columns::{Builtin, Column, ColumnId, Registry};
 pub use event::{Event, EventKind};
 pub use flows::{FlowRow, Flows};
+
 pub use health::Health;
 pub use ports::{
     Admission, Call, CallError, Disaggregation, Filter, FlowControl, Leg, LegStage, Own, OwnFactory, Picker,

@@ -4,6 +4,8 @@
 //! plain number in an atomic, so that a column over thousands of endpoints takes no lock. Load is held
 //! by [`Reservation`]s, which give back what they took when they are dropped and so cannot leak.
 //!
+//! How requests fared in the last minutes, by arm of an experiment, is in [`window`].
+//!
 //! An endpoint keeps its handle, its load and what was learned of it as long as its name is in the
 //! pool, also when its role, weight or labels change.
 
@@ -14,6 +16,7 @@ mod latency;
 mod load;
 mod members;
 mod report;
+pub mod window;
 
 pub use endpoint::{Endpoint, EndpointSpec, Live};
 pub use health::{Health, PROBES, RETRY_AFTER, Status, Why};
@@ -21,5 +24,6 @@ pub use latency::Latency;
 pub use load::{Load, Reservation};
 pub use members::{Changes, Pool, PoolSpec};
 pub use report::{Numbers, Report};
+pub use window::Windows;
 
 pub use crate::types::{Url, UrlError};

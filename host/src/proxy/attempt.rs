@@ -14,6 +14,7 @@ use super::body::{Answer, Sent};
 use super::headers::{to_client, to_engine};
 use super::infer::seconds;
 use super::outcome::Failure;
+use super::record;
 use super::relay::Relay;
 use super::service::Line;
 use super::upstream::{Answered, Remake, SendError};
@@ -36,6 +37,8 @@ pub(super) struct Job {
     pub(super) trace: Trace,
     /// When it was sent to the endpoint that is tried.
     pub(super) sent_at: Nanos,
+    /// When the first token of its answer came.
+    pub(super) first: Option<Nanos>,
     /// Whether it is known how the request ended. One that is dropped before was given up by its client.
     pub(super) ended: bool,
 }
@@ -55,6 +58,8 @@ const CLIENT_CLOSED: u16 = 499;
 /// Tokens of a request that has ended.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Spent {
+    /// Of the prompt, by the engine's count.
+    pub(super) prompt: Option<u32>,
     pub(super) cached: Option<u32>,
     pub(super) output: u32,
 }
@@ -111,7 +116,7 @@ impl Job {
         pass: Pass,
         trace: Trace,
     ) -> Self {
-        Self { proxy, service, request, peer, line, pass, trace, sent_at: 0, ended: false }
+        Self { proxy, service, request, peer, line, pass, trace, sent_at: 0, first: None, ended: false }
     }
 
     /// Tries the endpoints in order. `body` is for the first one, `plain` for all others: parameters of a prefill
@@ -282,6 +287,8 @@ impl Job {
         self.ended = true;
         let taken = self.proxy.clock.now().saturating_sub(self.request.arrived);
         self.service.metrics.request(self.request.api, status, seconds(taken));
+        let ended = record::ended(kind, status);
+        record::note(&self.service.lane, &self.request, &self.trace, ended, self.first, spent);
         let endpoint = self.trace.endpoint();
         self.tell(kind, endpoint, spent);
         self.proxy.decisions.push(self.trace.finish(status));

@@ -6,24 +6,25 @@ use std::sync::Arc;
 use hyper::Response;
 
 use super::attempt::Job;
+use super::attempt::Spent;
 use super::body::Answer;
 use super::intake::Taken;
 use super::legs;
 use super::outcome::Failure;
+use super::record;
 use super::service::Line;
 use super::{Proxy, Service};
 use crate::clock::{MILLI, Nanos};
 use crate::flow::{Entered, Outcome, Pass, Place};
 use crate::policy::{Budget, PolicySet, Request};
+use crate::pool::window::Ended;
 use crate::route::{self, Choice, Trace};
-use crate::types::{Arm, Profile};
+use crate::types::Profile;
 
 /// What a request has come to when it has left the queue and its endpoints are chosen.
 pub(super) struct Dispatched {
     pub(super) pass: Pass,
     pub(super) choice: Choice,
-    /// Which version of the policies chose.
-    pub(super) arm: Arm,
 }
 
 /// Serves a request whose body has been read.
@@ -36,7 +37,7 @@ pub(super) async fn serve(proxy: &Arc<Proxy>, taken: Taken, peer: IpAddr, line: 
     let budget = proxy.policy_budget();
     let dispatched = dispatch(proxy, &service, &request, set, &budget, &mut trace).await;
     trace.policies_took(budget.used());
-    let Dispatched { pass, mut choice, .. } = match dispatched {
+    let Dispatched { pass, mut choice } = match dispatched {
         Ok(dispatched) => dispatched,
         Err(failure) => return refuse(proxy, &service, &request, trace, &failure),
     };
@@ -55,7 +56,9 @@ pub(super) async fn dispatch(
     trace: &mut Trace,
 ) -> Result<Dispatched, Failure> {
     let lane = &service.lane;
+    lane.windows.arrived(request.arrived, request.prompt_tokens);
     let mut serving = set.serving(lane.facts(), request);
+    trace.belongs_to(serving.arm);
     let mut candidates = lane.candidates(&serving, request, Profile::Decode);
     route::admit(lane, &serving.chain, request, &candidates, budget, trace)?;
     let placement = route::place(lane, &serving.chain, request, &candidates, budget, trace)?;
@@ -76,16 +79,17 @@ pub(super) async fn dispatch(
             let pass = passed(outcome, proxy, service, request)?;
             let set = proxy.catalog.current();
             serving = set.serving(lane.facts(), request);
+            trace.belongs_to(serving.arm);
             candidates = lane.candidates(&serving, request, Profile::Decode);
             (pass, set)
         }
     };
     let queued = proxy.clock.now().saturating_sub(request.arrived);
     service.metrics.queued(seconds(queued));
-    trace.dispatched(set.generation, serving.arm, seconds(queued) * 1_000.0);
+    trace.dispatched(set.generation, seconds(queued) * 1_000.0);
     let choice = route::choose(lane, &serving, request, &candidates, budget, trace)?;
     pass.settled();
-    Ok(Dispatched { pass, choice, arm: serving.arm })
+    Ok(Dispatched { pass, choice })
 }
 
 /// How long a request may wait: what its client and its placement say, within what the pool allows.
@@ -145,6 +149,7 @@ pub(super) fn refuse(
     }
     let status = failure.status();
     service.metrics.request(request.api, status, seconds(proxy.clock.now().saturating_sub(request.arrived)));
+    record::note(&service.lane, request, &trace, Ended::Refused, None, Spent::default());
     proxy.decisions.push(trace.finish(status));
     failure.answer(request.api, &request.id)
 }

@@ -24,6 +24,7 @@ mod legs;
 mod models;
 mod outcome;
 mod passthrough;
+mod record;
 mod relay;
 mod retry;
 mod server;

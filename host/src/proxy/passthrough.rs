@@ -38,7 +38,7 @@ pub(super) async fn serve(
     let budget = proxy.policy_budget();
     let dispatched = dispatch(proxy, &service, &request, set, &budget, &mut trace).await;
     trace.policies_took(budget.used());
-    let Dispatched { pass, choice, .. } = match dispatched {
+    let Dispatched { pass, choice } = match dispatched {
         Ok(dispatched) => dispatched,
         Err(failure) => return refuse(proxy, &service, &request, trace, &failure),
     };

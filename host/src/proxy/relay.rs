@@ -39,7 +39,6 @@ pub(super) struct Relay {
     /// A stream of events, in which an error can still be told.
     events: bool,
     sent: Nanos,
-    first: Option<Nanos>,
     /// Prompt tokens that the endpoint was believed to hold when the request was sent.
     held: u32,
     counted: u32,
@@ -104,7 +103,6 @@ impl Relay {
             scan,
             events,
             sent,
-            first: None,
             held,
             counted: 0,
             idle,
@@ -162,7 +160,7 @@ impl Relay {
         }
         let new = scan.chunks().saturating_sub(self.counted);
         self.counted += new;
-        if self.first.is_none() {
+        if self.job.first.is_none() {
             self.first_token();
         }
         if let Some(reservation) = &mut self.reservation {
@@ -173,7 +171,7 @@ impl Relay {
     #[expect(clippy::cast_precision_loss, reason = "milliseconds of a request")]
     fn first_token(&mut self) {
         let now = self.job.proxy.clock.now();
-        self.first = Some(now);
+        self.job.first = Some(now);
         self.job.service.metrics.ttft(seconds(now.saturating_sub(self.job.request.arrived)));
         let ms = now.saturating_sub(self.sent) as f32 / MILLI as f32;
         let uncached = self.job.request.prompt_tokens.saturating_sub(self.held);
@@ -192,7 +190,7 @@ impl Relay {
         }
         drop(self.reservation.take());
         let spent = self.spent();
-        if let Some(first) = self.first
+        if let Some(first) = self.job.first
             && spent.output > 1
         {
             let ms = self.job.proxy.clock.now().saturating_sub(first) as f32 / MILLI as f32;
@@ -206,12 +204,13 @@ impl Relay {
         let chunks = self.counted;
         let Some(scan) = self.scan.take() else { return Spent::default() };
         let usage = scan.finish();
-        let prompt = usage.map_or(self.job.request.prompt_tokens, |usage| usage.prompt_tokens);
+        let told = usage.map(|usage| usage.prompt_tokens);
+        let prompt = told.unwrap_or(self.job.request.prompt_tokens);
         let output = usage.map_or(chunks, |usage| usage.output_tokens);
         let cached = usage.and_then(|usage| usage.cached_tokens);
         self.job.service.metrics.tokens(prompt, self.held, cached, output);
         self.job.pass.served(u64::from(prompt) + u64::from(output));
-        Spent { cached, output }
+        Spent { prompt: told, cached, output }
     }
 
     /// The engine's answer has broken off: the event that tells the client, if there is a way to tell it.

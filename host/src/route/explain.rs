@@ -158,10 +158,27 @@ impl Trace {
     }
 
     /// The request has left the queue and keeps this policy set from now on.
-    pub fn dispatched(&mut self, generation: u64, arm: Arm, queued_ms: f64) {
+    pub fn dispatched(&mut self, generation: u64, queued_ms: f64) {
         self.generation = generation;
-        self.arm = arm;
         self.queued_ms = queued_ms;
+    }
+
+    /// The request belongs to this arm of an experiment; without a word, to the versions in force.
+    pub fn belongs_to(&mut self, arm: Arm) {
+        self.arm = arm;
+    }
+
+    /// The arm that the request belongs to.
+    #[must_use]
+    pub fn arm(&self) -> Arm {
+        self.arm
+    }
+
+    /// The endpoint that the policies would have answer the client, whoever did in the end.
+    #[must_use]
+    pub fn picked(&self) -> Option<EndpointId> {
+        let decode = self.judgements.iter().find(|judgement| judgement.profile == Profile::Decode);
+        decode.and_then(|judgement| judgement.order.first()).map(|endpoint| endpoint.id)
     }
 
     /// An endpoint was tried and did not answer.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::clock::Clock;
 use crate::policy::{Chain, Part, PoolFacts, Registry, Request, Serving};
-use crate::pool::{Endpoint, Pool, Reservation};
+use crate::pool::{Endpoint, Pool, Reservation, Windows};
 use crate::prefix::{Index, Sessions};
 use crate::types::Profile;
 
@@ -29,6 +29,8 @@ pub struct Lane {
     pub index: Index,
     /// Which of them served a session last.
     pub sessions: Sessions,
+    /// How requests fared in the last minutes.
+    pub windows: Windows,
     /// Names of columns.
     pub registry: Arc<Registry>,
     /// Whether policies are followed.

@@ -10,7 +10,7 @@ use crate::policy::{
     Budget, Call, CallError, CallTimes, Chain, Disaggregation, Filter, Health, Leg, LegStage, OnEmpty,
     OnError, Picker, Plugin, PrefixSource, Reason, Registry, Request, Scorer, Serving, Slot, Source,
 };
-use crate::pool::{EndpointSpec, Pool, PoolSpec};
+use crate::pool::{EndpointSpec, Pool, PoolSpec, Windows};
 use crate::prefix::{Index, Sessions};
 use crate::types::{Arm, Profile, Prompt, Role, Url};
 
@@ -98,6 +98,7 @@ fn lane_in(mode: RouteMode, roles: &[Role]) -> Arc<Lane> {
         pool: Arc::new(Pool::new(spec)),
         index: Index::new(1 << 20),
         sessions: Sessions::new(16, u64::MAX),
+        windows: Windows::default(),
         registry: Arc::default(),
         mode,
         clock: ManualClock::at(1),

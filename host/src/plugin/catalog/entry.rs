@@ -12,7 +12,7 @@ use super::files::{File, Place};
 use super::ledger::{KeptOut, Promoted, Record};
 use super::rules::Settings;
 use super::version::{Origin, Version};
-use crate::config::Trial;
+use crate::config::TrialMode;
 use crate::policy::Reason;
 
 /// What a worker is to do.
@@ -54,7 +54,7 @@ pub(super) struct Candidate {
     pub(super) version: Arc<Version>,
     /// Where its file lies.
     pub(super) place: Place,
-    pub(super) trial: Trial,
+    pub(super) trial: TrialMode,
     /// Why it is not given the traffic that its mode asks for.
     pub(super) held: Option<String>,
     pub(super) bytes: Arc<[u8]>,

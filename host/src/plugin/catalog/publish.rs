@@ -8,7 +8,7 @@ use xxhash_rust::xxh64::xxh64;
 use super::super::chains::{Asked, Member, chain};
 use super::entry::{Candidate, Entry};
 use super::rules::Rules;
-use crate::config::Trial as Mode;
+use crate::config::TrialMode as Mode;
 use crate::policy::{Chain, PolicySet, Share, Trial};
 use crate::types::Arm;
 

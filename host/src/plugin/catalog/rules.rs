@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::super::builtin;
 use super::super::load::LoadError;
 use super::files::Place;
-use crate::config::{Beside, ChainConfig, Config, DEFAULT, Mode, PluginConfig, Trial, Unlisted};
+use crate::config::{Beside, ChainConfig, Config, DEFAULT, Mode, PluginConfig, TrialMode, Unlisted};
 
 /// The part of the configuration that concerns plugins.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(super) enum Fate {
     /// It is loaded to be in force.
     Serve,
     /// It is loaded to be tried.
-    Try(Trial),
+    Try(TrialMode),
     /// It is not loaded.
     Ignore,
     /// Nothing names it, and such files are not loaded.
@@ -50,7 +50,7 @@ impl Rules {
         match self.named(name).map(|config| &config.mode) {
             None => Mode::Active,
             // How its candidate is tried says nothing of the plugin itself.
-            Some(Mode::Trial(trial)) if *trial != Trial::Shadow => Mode::Active,
+            Some(Mode::Trial(trial)) if *trial != TrialMode::Shadow => Mode::Active,
             Some(mode) => mode.clone(),
         }
     }
@@ -61,10 +61,10 @@ impl Rules {
         let unlisted = plugin.is_none() && (place == Place::Main || candidate.is_none());
         match (self.unlisted, place) {
             (Unlisted::Refuse, _) if unlisted => return Fate::Unlisted,
-            (Unlisted::Shadow, _) if unlisted => return Fate::Try(Trial::Shadow),
+            (Unlisted::Shadow, _) if unlisted => return Fate::Try(TrialMode::Shadow),
             (_, Place::Main) => {
                 return match plugin.map(|config| &config.mode) {
-                    Some(Mode::Trial(Trial::Shadow)) => Fate::Try(Trial::Shadow),
+                    Some(Mode::Trial(TrialMode::Shadow)) => Fate::Try(TrialMode::Shadow),
                     _ => Fate::Serve,
                 };
             }
@@ -79,7 +79,7 @@ impl Rules {
         match said {
             Some(Mode::Off) => Fate::Ignore,
             Some(Mode::Trial(trial)) => Fate::Try(trial),
-            None | Some(Mode::Active) => Fate::Try(Trial::Shadow),
+            None | Some(Mode::Active) => Fate::Try(TrialMode::Shadow),
         }
     }
 
@@ -189,12 +189,12 @@ mod tests {
     #[test]
     fn files_that_nothing_names_are_used_tried_or_refused() {
         for (unlisted, main, next) in [
-            ("active", Fate::Serve, Fate::Try(Trial::Canary(5.0))),
-            ("shadow", Fate::Try(Trial::Shadow), Fate::Try(Trial::Shadow)),
+            ("active", Fate::Serve, Fate::Try(TrialMode::Canary(5.0))),
+            ("shadow", Fate::Try(TrialMode::Shadow), Fate::Try(TrialMode::Shadow)),
             ("refuse", Fate::Unlisted, Fate::Unlisted),
         ] {
             let rules = rules(&format!("[plugins]\nunlisted = \"{unlisted}\"\n"));
-            let beside = beside(Some(Mode::Trial(Trial::Canary(5.0))));
+            let beside = beside(Some(Mode::Trial(TrialMode::Canary(5.0))));
             assert_eq!(rules.fate("x", Place::Main, &beside), main);
             assert_eq!(rules.fate("x", Place::Next, &beside), next);
         }
@@ -203,20 +203,20 @@ mod tests {
     #[test]
     fn a_candidate_is_in_shadow_unless_it_is_told_otherwise() {
         let plain = rules("[[plugin]]\nname = \"x\"\n");
-        assert_eq!(plain.fate("x", Place::Next, &Beside::default()), Fate::Try(Trial::Shadow));
+        assert_eq!(plain.fate("x", Place::Next, &Beside::default()), Fate::Try(TrialMode::Shadow));
         assert_eq!(plain.fate("x", Place::Next, &beside(Some(Mode::Off))), Fate::Ignore);
         let of_plugin = rules("[[plugin]]\nname = \"x\"\nmode = { canary = 10 }\n");
-        assert_eq!(of_plugin.fate("x", Place::Next, &Beside::default()), Fate::Try(Trial::Canary(10.0)));
+        assert_eq!(of_plugin.fate("x", Place::Next, &Beside::default()), Fate::Try(TrialMode::Canary(10.0)));
         assert_eq!(of_plugin.fate("x", Place::Main, &Beside::default()), Fate::Serve);
         assert_eq!(of_plugin.mode("x"), Mode::Active);
         let own = rules("[[plugin]]\nname = \"x.next\"\nmode = { endpoints = 2 }\n");
-        assert_eq!(own.fate("x", Place::Next, &beside(Some(Mode::Off))), Fate::Try(Trial::Endpoints(2)));
+        assert_eq!(own.fate("x", Place::Next, &beside(Some(Mode::Off))), Fate::Try(TrialMode::Endpoints(2)));
     }
 
     #[test]
     fn a_file_that_is_configured_to_shadow_does_not_serve() {
         let rules = rules("[[plugin]]\nname = \"x\"\nmode = \"shadow\"\n");
-        assert_eq!(rules.fate("x", Place::Main, &Beside::default()), Fate::Try(Trial::Shadow));
+        assert_eq!(rules.fate("x", Place::Main, &Beside::default()), Fate::Try(TrialMode::Shadow));
         assert!(rules.wanted().is_empty());
     }
 

@@ -9,7 +9,7 @@ use super::files::Place;
 use super::version::{Origin, Version};
 use super::{Catalog, State};
 use crate::clock::Nanos;
-use crate::config::{Mode, Trial};
+use crate::config::{Mode, TrialMode};
 use crate::policy::Plugin;
 use crate::types::Arm;
 
@@ -25,7 +25,7 @@ pub struct Watched {
     /// Since when it is in force or on trial.
     pub since: Nanos,
     /// How it is tried; none when it is in force.
-    pub trial: Option<Trial>,
+    pub trial: Option<TrialMode>,
     /// Whether it was a candidate that was promoted.
     pub promoted: bool,
     /// It as each chain that uses it sees it.
@@ -95,7 +95,7 @@ impl Catalog {
     }
 }
 
-fn watched(name: &str, version: &Version, arm: Arm, trial: Option<Trial>) -> Watched {
+fn watched(name: &str, version: &Version, arm: Arm, trial: Option<TrialMode>) -> Watched {
     Watched {
         name: name.into(),
         digest: version.digest().into(),
@@ -137,7 +137,7 @@ fn candidate(name: &str, entry: &Entry, state: &State) -> Option<CandidateStatus
     let place = tried.map_or(Place::Next, |candidate| candidate.place);
     let version = tried.map(|candidate| &candidate.version);
     let held = |candidate: &Candidate| {
-        let waits = candidate.trial != Trial::Shadow && !entry.record.off && !on_trial(state, candidate);
+        let waits = candidate.trial != TrialMode::Shadow && !entry.record.off && !on_trial(state, candidate);
         let waits = waits.then(|| "another candidate is given traffic; one at a time is".to_owned());
         candidate.held.clone().or(waits)
     };

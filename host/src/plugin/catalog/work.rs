@@ -14,7 +14,7 @@ use super::files::{File, Place};
 use super::ledger::Record;
 use super::rules::{Fate, Settings};
 use super::version::{Origin, Parts, Version};
-use crate::config::{Beside, NextTo, PluginConfig, Trial, beside_text};
+use crate::config::{Beside, NextTo, PluginConfig, TrialMode, beside_text};
 use crate::policy::Source;
 use crate::types::Arm;
 
@@ -154,7 +154,7 @@ impl Catalog {
     }
 
     /// The file is to be tried.
-    fn try_out(&self, name: &str, place: Place, read: Read, trial: Trial, brief: &Brief) -> Vec<Outcome> {
+    fn try_out(&self, name: &str, place: Place, read: Read, trial: TrialMode, brief: &Brief) -> Vec<Outcome> {
         if let Some(why) = brief.kept_out(&read.digest) {
             return vec![Outcome::Candidate(None), Outcome::KeptOut(place, read.digest, why)];
         }
@@ -304,17 +304,17 @@ impl Catalog {
 
 /// How the version can be tried: flow control is one for all requests of a pool, so neither a share of the
 /// sessions nor one of the endpoints can try it.
-fn possible(trial: Trial, version: &Version) -> (Trial, Option<String>) {
+fn possible(trial: TrialMode, version: &Version) -> (TrialMode, Option<String>) {
     let judges = version
         .loaded
         .stages()
         .iter()
         .any(|stage| !matches!(*stage, "flow-control" | "observer" | "handoff"));
     match trial {
-        Trial::Canary(_) | Trial::Endpoints(_) if !judges => {
+        TrialMode::Canary(_) | TrialMode::Endpoints(_) if !judges => {
             let held =
                 "flow control is tried by whole pools, `mode = { pools = [\"NAME\"] }`: it stays in shadow";
-            (Trial::Shadow, Some(held.into()))
+            (TrialMode::Shadow, Some(held.into()))
         }
         trial => (trial, None),
     }
