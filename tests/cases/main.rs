@@ -9,6 +9,7 @@
 )]
 
 mod admin;
+mod candidates;
 mod clients;
 mod command_line;
 mod configuration;

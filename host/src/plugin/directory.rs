@@ -49,9 +49,9 @@ pub fn list(directory: &Path) -> BTreeMap<PathBuf, Stamp> {
 }
 
 fn is_plugin_file(path: &Path) -> bool {
-    let hidden = path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
-    let kind = path.extension().is_some_and(|extension| extension == "wasm" || extension == "toml");
-    kind && !hidden && path.file_stem().is_some_and(|stem| stem.to_str().is_some_and(is_name))
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return false };
+    let stem = [".wasm", ".toml", ".wasm.sig"].into_iter().find_map(|ending| name.strip_suffix(ending));
+    stem.is_some_and(|stem| is_name(stem.strip_suffix(".next").unwrap_or(stem)))
 }
 
 /// Whether a text may be a plugin's name: it appears in metrics, paths and configuration.
@@ -72,7 +72,7 @@ mod tests {
         std::fs::create_dir(directory.path().join("dir.wasm")).unwrap();
         let listed = list(directory.path());
         let names: Vec<_> = listed.keys().filter_map(|path| path.file_name()?.to_str()).collect();
-        assert_eq!(names, ["a.toml", "a.wasm"]);
+        assert_eq!(names, ["a.toml", "a.wasm", "e.next.wasm"]);
     }
 
     #[test]

@@ -2,8 +2,12 @@
 //!
 //! Bounded in keys and bytes. Expired keys go when they are met, and all at once before a write is
 //! refused for want of room.
+//!
+//! A candidate has a store that lies over the plugin's: it sees what the plugin stored, and what it writes
+//! itself nobody else sees until [`Store::adopt`].
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 
@@ -23,16 +27,39 @@ struct Value {
 #[derive(Debug, Default)]
 struct Inner {
     values: HashMap<String, Value>,
+    /// Keys of the store below that were removed here.
+    gone: HashSet<String>,
     bytes: usize,
 }
 
 /// Keys and values of one plugin.
 #[derive(Debug, Default)]
-pub(super) struct Store(Mutex<Inner>);
+pub(super) struct Store {
+    inner: Mutex<Inner>,
+    below: Option<Arc<Self>>,
+}
 
 impl Store {
+    /// A store of a candidate, over that of its plugin.
+    pub(super) fn over(below: &Arc<Self>) -> Self {
+        Self { inner: Mutex::default(), below: Some(Arc::clone(below)) }
+    }
+
+    /// Takes over what was written to a store that lies over this one, and empties that. What finds no room
+    /// is dropped: the candidate could not have written it here either.
+    pub(super) fn adopt(&self, above: &Self, now: Nanos) {
+        let written = std::mem::take(&mut *above.inner.lock());
+        let mut inner = self.inner.lock();
+        for key in &written.gone {
+            inner.remove(key);
+        }
+        for (key, value) in written.values {
+            let _ = inner.put(key, value.bytes, value.expires, now);
+        }
+    }
+
     pub(super) fn get(&self, key: &str, now: Nanos) -> Option<Vec<u8>> {
-        self.0.lock().live(key, now).map(<[u8]>::to_vec)
+        self.seen(&mut self.inner.lock(), key, now)
     }
 
     pub(super) fn set(
@@ -42,15 +69,16 @@ impl Store {
         ttl_ms: Option<u32>,
         now: Nanos,
     ) -> Result<(), String> {
-        self.0.lock().put(key, value, expiry(ttl_ms, now), now)
+        self.inner.lock().put(key, value, expiry(ttl_ms, now), now)
     }
 
     pub(super) fn add(&self, key: String, by: i64, ttl_ms: Option<u32>, now: Nanos) -> Result<i64, String> {
-        let mut inner = self.0.lock();
-        let old = match inner.live(&key, now) {
+        let mut inner = self.inner.lock();
+        let old = match self.seen(&mut inner, &key, now) {
             None => 0,
             Some(bytes) => i64::from_le_bytes(
                 bytes
+                    .as_slice()
                     .try_into()
                     .map_err(|_| format!("`{key}` holds {} bytes, not a counter", bytes.len()))?,
             ),
@@ -68,15 +96,29 @@ impl Store {
         ttl_ms: Option<u32>,
         now: Nanos,
     ) -> Result<bool, String> {
-        let mut inner = self.0.lock();
-        if inner.live(&key, now) != expected {
+        let mut inner = self.inner.lock();
+        if self.seen(&mut inner, &key, now).as_deref() != expected {
             return Ok(false);
         }
         match value {
             Some(value) => inner.put(key, value, expiry(ttl_ms, now), now)?,
-            None => inner.remove(&key),
+            None => {
+                inner.remove(&key);
+                if self.below.is_some() {
+                    inner.gone.insert(key);
+                }
+            }
         }
         Ok(true)
+    }
+
+    /// A value, of this store or of the one below.
+    fn seen(&self, inner: &mut Inner, key: &str, now: Nanos) -> Option<Vec<u8>> {
+        if let Some(bytes) = inner.live(key, now) {
+            return Some(bytes.to_vec());
+        }
+        let below = self.below.as_ref().filter(|_| !inner.gone.contains(key))?;
+        below.get(key, now)
     }
 }
 
@@ -106,6 +148,7 @@ impl Inner {
             ));
         }
         self.bytes += size;
+        self.gone.remove(&key);
         self.values.insert(key, Value { bytes, expires });
         Ok(())
     }
@@ -153,6 +196,29 @@ mod tests {
         assert_eq!(store.swap("k".into(), None, Some(b"a".to_vec()), None, 0), Ok(true));
         assert_eq!(store.swap("k".into(), Some(b"a"), None, None, 0), Ok(true));
         assert_eq!(store.get("k", 0), None);
+    }
+
+    #[test]
+    fn what_a_candidate_writes_is_its_own_until_it_is_adopted() {
+        let below = Arc::new(Store::default());
+        below.set("a".into(), b"1".to_vec(), None, 0).unwrap();
+        below.set("b".into(), b"2".to_vec(), None, 0).unwrap();
+        below.add("n".into(), 5, None, 0).unwrap();
+        let above = Store::over(&below);
+        assert_eq!(above.get("a", 0).as_deref(), Some(&b"1"[..]));
+        above.set("a".into(), b"3".to_vec(), None, 0).unwrap();
+        assert_eq!(above.swap("b".into(), Some(b"2"), None, None, 0), Ok(true));
+        assert_eq!(above.add("n".into(), 2, None, 0), Ok(7));
+        assert_eq!((above.get("a", 0).as_deref(), above.get("b", 0)), (Some(&b"3"[..]), None));
+        assert_eq!(
+            (below.get("a", 0).as_deref(), below.get("b", 0).as_deref()),
+            (Some(&b"1"[..]), Some(&b"2"[..]))
+        );
+        assert_eq!(below.add("n".into(), 0, None, 0), Ok(5));
+        below.adopt(&above, 0);
+        assert_eq!((below.get("a", 0).as_deref(), below.get("b", 0)), (Some(&b"3"[..]), None));
+        assert_eq!(below.add("n".into(), 0, None, 0), Ok(7));
+        assert_eq!(above.get("a", 0).as_deref(), Some(&b"3"[..]), "it sees what it wrote, now below");
     }
 
     #[test]

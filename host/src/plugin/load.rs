@@ -13,7 +13,7 @@ use super::instance::Instances;
 use super::kv::Store;
 use super::probe::{self, ProbeError};
 use super::series::Series;
-use crate::clock::Clock;
+use crate::clock::{Clock, Nanos};
 use crate::config::{PluginConfig, Wasi};
 use crate::policy::{CallError, Reason, Registry, Source};
 
@@ -109,8 +109,15 @@ pub(super) struct Loaded {
 }
 
 impl Kept {
+    /// What a candidate of the plugin keeps: a store over the plugin's, and series of its own.
+    pub(super) fn of_candidate(&self) -> Self {
+        Self { store: Arc::new(Store::over(&self.store)), series: Arc::default() }
+    }
+
     /// Takes over what a candidate has stored.
-    pub(super) fn adopt(&self, _candidate: &Self) {}
+    pub(super) fn adopt(&self, candidate: &Self, now: Nanos) {
+        self.store.adopt(&candidate.store, now);
+    }
 }
 
 impl Loaded {

@@ -86,7 +86,6 @@ pub struct RolledBack {
 }
 
 /// One plugin name.
-#[derive(Default)]
 pub(super) struct Entry {
     pub(super) in_force: Option<Arc<Version>>,
     pub(super) previous: Option<Previous>,
@@ -108,6 +107,28 @@ pub(super) struct Entry {
 }
 
 impl Entry {
+    /// A name of which this is remembered.
+    pub(super) fn new(record: Record) -> Self {
+        let kept = Kept::default();
+        Self {
+            in_force: None,
+            previous: None,
+            candidate: None,
+            record,
+            seen: BTreeMap::new(),
+            holds: BTreeMap::new(),
+            todo: VecDeque::new(),
+            working: false,
+            main: Tally::default(),
+            next: Tally::default(),
+            rolled_back: None,
+            rollbacks: 0,
+            promotions: 0,
+            kept_next: kept.of_candidate(),
+            kept,
+        }
+    }
+
     pub(super) fn tally(&mut self, place: Place) -> &mut Tally {
         match place {
             Place::Main => &mut self.main,
@@ -142,9 +163,12 @@ impl Entry {
                 }
             }
             Outcome::Candidate(candidate) => {
-                if candidate.is_some() {
-                    self.next.loads += 1;
-                    self.next.refused = None;
+                match &candidate {
+                    Some(_) => {
+                        self.next.loads += 1;
+                        self.next.refused = None;
+                    }
+                    None => self.forget_trial(),
                 }
                 self.candidate = candidate;
             }
@@ -204,14 +228,23 @@ impl Entry {
         }
         tally.refused = Some(Refused { digest, reason: error.to_string() });
         if place == Place::Next {
-            self.candidate = None;
+            self.forget_trial();
         }
+    }
+
+    /// What a candidate stored goes with it, unless it was promoted.
+    fn forget_trial(&mut self) {
+        self.candidate = None;
+        self.kept_next.store = self.kept.of_candidate().store;
     }
 
     /// Keeps a digest out from now on, and shows why.
     pub(super) fn keep_out(&mut self, place: Place, digest: &str, why: &str) {
         self.record.refused.insert(digest.into(), KeptOut { why: why.into() });
         self.tally(place).refused = Some(Refused { digest: digest.into(), reason: kept_out(why) });
+        if place == Place::Next {
+            self.forget_trial();
+        }
         self.rolled_back = Some(RolledBack { digest: digest.into(), reason: why.into() });
         self.rollbacks += 1;
         if self.record.promoted.as_ref().is_some_and(|promoted| *promoted.digest == *digest) {

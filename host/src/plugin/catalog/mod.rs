@@ -45,7 +45,7 @@ pub use act::{ActError, Action};
 pub use entry::RolledBack;
 use entry::{Entry, Outcome, Task};
 use files::{File, Place};
-use ledger::Ledger;
+use ledger::{Ledger, Record};
 use rules::Rules;
 pub use show::Watched;
 use work::Brief;
@@ -96,7 +96,7 @@ impl Catalog {
         clock: Arc<dyn Clock>,
     ) -> Arc<Self> {
         let (ledger, records) = Ledger::open(&config.state_dir);
-        let entry = |(name, record)| (name, Entry { record, ..Entry::default() });
+        let entry = |(name, record)| (name, Entry::new(record));
         let state = State { entries: records.into_iter().map(entry).collect(), ..State::default() };
         let catalog = Arc::new_cyclic(|me| Self {
             services: Services { runtime, clock, registry },
@@ -140,7 +140,8 @@ impl Catalog {
                 if file.as_ref().is_some_and(|file| file.is_changing(&changing)) {
                     continue;
                 }
-                let entry = state.entries.entry(name.clone()).or_default();
+                let entry =
+                    state.entries.entry(name.clone()).or_insert_with(|| Entry::new(Record::default()));
                 // Nothing has been seen of a plugin that was just heard of, so that there is no file is news.
                 if entry.seen.get(&place) != Some(&file) {
                     entry.seen.insert(place, file.clone());

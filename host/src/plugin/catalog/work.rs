@@ -250,7 +250,7 @@ impl Catalog {
     fn promote(&self, name: &str, brief: &Brief) -> Vec<Outcome> {
         let Some(candidate) = &brief.candidate else { return Vec::new() };
         let version = &candidate.version;
-        brief.kept.adopt(&brief.kept_next);
+        brief.kept.adopt(&brief.kept_next, self.services.clock.now());
         let parts = Parts {
             loaded: Arc::clone(&version.loaded),
             origin: Origin::Promoted,
