@@ -42,3 +42,22 @@ pub(super) fn note(
     };
     lane.windows.note(trace.arm(), sample);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whose_fault_it_was_follows_from_kind_and_status() {
+        for (kind, status, is) in [
+            (EventKind::Completed, 200, Ended::Answered),
+            (EventKind::Completed, 404, Ended::ClientError),
+            (EventKind::Completed, 429, Ended::Refused),
+            (EventKind::Failed, 500, Ended::Failed),
+            (EventKind::Failed, 502, Ended::Failed),
+            (EventKind::Cancelled, 499, Ended::Cancelled),
+        ] {
+            assert_eq!(ended(kind, status), is, "{kind:?} {status}");
+        }
+    }
+}
