@@ -1,6 +1,7 @@
 //! The built binary, running.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::json;
@@ -25,6 +26,8 @@ pub struct Router {
 #[derive(Debug)]
 #[must_use = "it is not started yet"]
 pub struct RouterBuilder {
+    /// A program that runs it, with arguments.
+    through: Vec<String>,
     flags: Vec<String>,
     config: Option<String>,
     ready: bool,
@@ -39,13 +42,13 @@ impl Router {
     /// The same, before anything that has a URL.
     pub fn to_urls(urls: &[String]) -> RouterBuilder {
         let flags = urls.iter().flat_map(|url| ["--backend".to_owned(), url.clone()]).collect();
-        RouterBuilder { flags, config: None, ready: true }
+        RouterBuilder { through: Vec::new(), flags, config: None, ready: true }
     }
 
     /// One with this configuration file. `[scrape]` is set so that engines are asked twenty times a second,
     /// unless the text has its own.
     pub fn with(config: impl Into<String>) -> RouterBuilder {
-        RouterBuilder { flags: Vec::new(), config: Some(config.into()), ready: true }
+        RouterBuilder { through: Vec::new(), flags: Vec::new(), config: Some(config.into()), ready: true }
     }
 
     /// The URL of a path.
@@ -96,6 +99,22 @@ impl Router {
         line.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap() * 1024
     }
 
+    /// How often a thread of this name has gone to sleep so far.
+    ///
+    /// # Panics
+    /// When there is none.
+    #[must_use]
+    pub fn sleeps_of(&self, thread: &str) -> u64 {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.program.pid())).unwrap();
+        let status = tasks.flatten().find_map(|task| {
+            let name = fs::read_to_string(task.path().join("comm")).ok()?;
+            (name.trim() == thread).then(|| fs::read_to_string(task.path().join("status")).ok())?
+        });
+        let status = status.unwrap_or_else(|| panic!("no thread is named {thread}"));
+        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")).unwrap();
+        line.trim().parse().unwrap()
+    }
+
     /// Whether the process is still there.
     pub fn running(&mut self) -> bool {
         self.program.running()
@@ -123,8 +142,20 @@ impl Router {
 impl RouterBuilder {
     /// With a watched directory.
     pub fn plugins(self, folder: &PluginDir) -> Self {
-        let path = folder.path().to_str().unwrap().to_owned();
+        self.plugins_at(folder.path())
+    }
+
+    /// Watching the directory at a path.
+    pub fn plugins_at(self, path: &Path) -> Self {
+        let path = path.to_str().unwrap().to_owned();
         self.flag("--plugins").flag(&path)
+    }
+
+    /// Run by another program, such as one that takes rights away, which must become the router and not
+    /// wait for it.
+    pub fn through(mut self, command: &[&str]) -> Self {
+        self.through = command.iter().map(|part| (*part).to_owned()).collect();
+        self
     }
 
     /// With another flag.
@@ -145,7 +176,14 @@ impl RouterBuilder {
     /// When it is not; says what it wrote to its log.
     pub async fn start(self) -> Router {
         let folder = TempDir::new().unwrap();
-        let mut command = Command::new(places::router());
+        let mut command = match self.through.split_first() {
+            None => Command::new(places::router()),
+            Some((program, arguments)) => {
+                let mut command = Command::new(program);
+                command.args(arguments).arg(places::router());
+                command
+            }
+        };
         command.args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]).args(&self.flags);
         command.current_dir(folder.path()).env_remove("RUST_LOG");
         if let Some(config) = &self.config {

@@ -14,7 +14,7 @@ usage: cargo xtask COMMAND
   plugins                           builds the default plugins into target/plugins
   guests [NAME…]                    builds the guests of the tests into target/guests-wasm
   layers                            checks who imports whom, and the length of files
-  bench [policies] [proxy]          the benchmarks, as ratios";
+  bench [policies] [proxy] [swaps [--swaps N] [--json]]   the benchmarks, as ratios";
 
 /// What to do.
 #[derive(Debug, PartialEq, Eq)]

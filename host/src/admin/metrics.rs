@@ -24,6 +24,10 @@ fn state(admin: &Admin, page: &mut Page) {
     let generation = admin.catalog.current().generation;
     page.gauge("policy_set_generation", "Swaps of the policy set since the start")
         .set(&[], generation as f64);
+    if let Some(directory) = &admin.directory {
+        let listed = f64::from(u8::from(directory.load().problem.is_none()));
+        page.gauge("plugin_directory_listed", "Whether the plugin directory can be listed").set(&[], listed);
+    }
     for pool in &admin.lanes {
         queue(page, pool);
         for endpoint in pool.lane.pool.endpoints().iter() {

@@ -22,9 +22,12 @@ mod tests;
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
+
 use crate::clock::Clock;
 use crate::flow::Gate;
 use crate::plugin::Catalog;
+use crate::plugin::watch::DirectoryStatus;
 use crate::route::Lane;
 use crate::telemetry::{Decisions, Metrics};
 
@@ -44,6 +47,8 @@ pub struct AdminPool {
 pub struct Admin {
     /// The plugins.
     pub catalog: Arc<Catalog>,
+    /// How the directory that they come from fares, if one is watched.
+    pub directory: Option<Arc<ArcSwap<DirectoryStatus>>>,
     /// The pools.
     pub lanes: Vec<AdminPool>,
     /// What was counted.

@@ -14,7 +14,10 @@ use crate::plugin::{ActError, Action, CandidateStatus, Counted, PluginStatus};
 pub(super) fn plugins(admin: &Admin, _: &Call) -> Answer {
     let now = admin.clock.now();
     let plugins: Vec<_> = admin.catalog.status().iter().map(|status| shown(status, now)).collect();
-    ok(&json!({"plugins": plugins, "generation": admin.catalog.current().generation}))
+    let directory = admin.directory.as_ref().map(|directory| directory.load_full());
+    ok(&json!({
+        "plugins": plugins, "generation": admin.catalog.current().generation, "directory": directory,
+    }))
 }
 
 /// One plugin.

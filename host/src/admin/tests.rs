@@ -50,6 +50,7 @@ fn admin() -> Arc<Admin> {
     };
     Arc::new(Admin {
         catalog: catalog(),
+        directory: None,
         lanes: vec![AdminPool {
             lane: Arc::new(lane),
             gate: Gate::new(Limits { max_requests: 1, max_bytes: 1 }, Box::new(|| ())),

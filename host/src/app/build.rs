@@ -45,8 +45,16 @@ pub(super) fn build(config: &Config) -> Result<Parts, AppError> {
         .map(|pool| service(pool, mode, &catalog, &registry, &clock, &metrics).map(Arc::new))
         .collect::<Result<Vec<_>, _>>()
         .map_err(AppError::Start)?;
+    let watch = match &config.plugins_dir {
+        Some(directory) => Some(
+            watch::start(Arc::clone(&catalog), directory.clone(), config.watch, Arc::clone(&clock))
+                .map_err(AppError::Start)?,
+        ),
+        None => None,
+    };
     let admin = Admin {
         catalog: Arc::clone(&catalog),
+        directory: watch.as_ref().map(watch::Watch::status),
         lanes: pools
             .iter()
             .map(|service| AdminPool {
@@ -58,13 +66,6 @@ pub(super) fn build(config: &Config) -> Result<Parts, AppError> {
         decisions: Arc::clone(&decisions),
         config_json: serde_json::to_value(config).unwrap_or_default(),
         clock: Arc::clone(&clock),
-    };
-    let watch = match &config.plugins_dir {
-        Some(directory) => Some(
-            watch::start(Arc::clone(&catalog), directory.clone(), Arc::clone(&clock))
-                .map_err(AppError::Start)?,
-        ),
-        None => None,
     };
     let lanes = pools.iter().map(|service| Arc::clone(&service.lane)).collect();
     let supervisor =

@@ -6,13 +6,13 @@ use std::path::Path;
 use super::error::nearest;
 use super::model::{
     ChainConfig, ChainUse, Config, EndpointConfig, EngineChoice, Grants, Guardrails, Limits, Listen, Mode,
-    PluginConfig, PoolConfig, QueueConfig, Scrape, TrialMode, Unlisted, Wasi,
+    PluginConfig, PoolConfig, QueueConfig, Scrape, TrialMode, Unlisted, Wasi, Watch, WatchMode,
 };
 use super::read::{Item, Table};
 use crate::types::{Role, Url};
 
 /// Characters of a name at most: names become file names, metric labels and parts of URLs.
-const NAME_LENGTH: usize = 64;
+pub(crate) const NAME_LENGTH: usize = 64;
 
 /// Reads the whole. `dir` is what relative paths are relative to.
 pub(super) fn config(root: &Table<'_>, dir: &Path) -> Config {
@@ -27,6 +27,10 @@ pub(super) fn config(root: &Table<'_>, dir: &Path) -> Config {
         plugins_dir: watched.text_option("dir").map(|path| dir.join(&*path)),
         unlisted: watched.word("unlisted").unwrap_or(Unlisted::Refuse),
         guardrails: guardrails(&watched.table("guardrails")),
+        watch: Watch {
+            mode: watched.word("watch").unwrap_or(WatchMode::Auto),
+            poll: watched.millis("poll_ms"),
+        },
         limits: limits(&root.table("limits")),
         scrape: scrape(&root.table("scrape")),
         plugins: plugins(root),

@@ -153,6 +153,18 @@ pub static PLUGINS: Section = Section {
             r#""active""#,
             "What becomes of a file that no [[plugin]] names.",
         ),
+        key(
+            "watch",
+            Word(&["auto", "poll"]),
+            r#""auto""#,
+            "How changes are noticed: by events where the system sends them and by listing, or by listing alone.",
+        ),
+        key(
+            "poll_ms",
+            Integer(50, HOUR_MS),
+            "2000",
+            "Time between two listings of the directory without an event.",
+        ),
         optional("guardrails", Table(&GUARDRAILS), "When a candidate that serves requests is rolled back."),
     ],
 };

@@ -15,12 +15,13 @@ mod read;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use build::NAME_LENGTH;
 pub(crate) use error::nearest;
 pub use error::{ConfigError, ConfigErrors};
 pub use load::{Beside, Flags, NextTo, beside, beside_text, from_file, from_flags, from_text};
 pub use model::{
     ChainConfig, ChainUse, Config, EndpointConfig, EngineChoice, Grants, Guardrails, Limits, Listen, Mode,
-    PluginConfig, PoolConfig, QueueConfig, Scrape, TrialMode, Unlisted, Wasi,
+    PluginConfig, PoolConfig, QueueConfig, Scrape, TrialMode, Unlisted, Wasi, Watch, WatchMode,
 };
 pub use print::{print, schema};
 

@@ -27,6 +27,8 @@ pub struct Config {
     pub unlisted: Unlisted,
     /// When a candidate is rolled back.
     pub guardrails: Guardrails,
+    /// How the directory is watched.
+    pub watch: Watch,
     /// Bounds of the proxy itself.
     pub limits: Limits,
     /// How endpoints are read.
@@ -45,7 +47,10 @@ impl Serialize for Config {
         json!({
             "listen": self.listen, "admin": self.admin, "state_dir": self.state_dir.to_string_lossy(),
             "observe": self.observe,
-            "plugins": { "dir": dir, "unlisted": self.unlisted, "guardrails": self.guardrails },
+            "plugins": {
+                "dir": dir, "unlisted": self.unlisted, "watch": self.watch.mode,
+                "poll_ms": whole_millis(self.watch.poll), "guardrails": self.guardrails,
+            },
             "limits": self.limits, "scrape": self.scrape,
             "plugin": self.plugins, "chain": self.chains, "pool": self.pools,
         })
@@ -149,6 +154,25 @@ impl Default for Guardrails {
             herding: 0.5,
         }
     }
+}
+
+/// How the plugin directory is watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Watch {
+    /// By what changes are noticed.
+    pub mode: WatchMode,
+    /// Time between two listings without an event.
+    pub poll: Duration,
+}
+
+/// By what changes of the plugin directory are noticed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WatchMode {
+    /// By events where the system sends them, and by listing.
+    Auto,
+    /// By listing alone.
+    Poll,
 }
 
 /// Bounds of the proxy itself.
@@ -418,7 +442,11 @@ pub struct QueueConfig {
 }
 
 fn millis<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_u64(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+    serializer.serialize_u64(whole_millis(*time))
+}
+
+fn whole_millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {

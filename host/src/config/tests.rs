@@ -24,6 +24,8 @@ state_dir = "state"
 [plugins]
 dir = "plugins"
 unlisted = "refuse"
+watch = "poll"
+poll_ms = 250
 
 [[plugin]]
 name = "prefix-affinity"
@@ -71,6 +73,7 @@ fn the_example_is_read() {
     assert_eq!(config.plugins_dir.as_deref(), Some(Path::new("/etc/s/plugins")));
     assert_eq!(config.state_dir, PathBuf::from("/etc/s/state"));
     assert_eq!(config.unlisted, Unlisted::Refuse);
+    assert_eq!(config.watch, Watch { mode: WatchMode::Poll, poll: Duration::from_millis(250) });
     let plugin = &config.plugins[0];
     assert_eq!((plugin.weight, plugin.on_error, plugin.required), (Some(1.5), OnError::Reject, true));
     assert_eq!(plugin.grant, Grants { body: true, headers: vec!["x-tenant".into()] });
@@ -94,6 +97,7 @@ fn nothing_written_is_all_defaults() {
     assert_eq!((config.limits.body_bytes, config.limits.header_bytes), (64 << 20, 64 << 10));
     assert_eq!((config.plugins_dir, config.unlisted), (None, Unlisted::Active));
     assert_eq!(config.guardrails, Guardrails::default());
+    assert_eq!(config.watch, Watch { mode: WatchMode::Auto, poll: Duration::from_secs(2) });
     let plugin = &config.plugins[0];
     assert_eq!((plugin.weight, plugin.mode.clone(), plugin.wasi), (None, Mode::Active, Wasi::None));
     assert_eq!((plugin.deadline, plugin.memory_bytes), (Duration::from_millis(5), 64 << 20));

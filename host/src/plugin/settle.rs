@@ -1,11 +1,11 @@
-//! When a path that changes has come to rest.
+//! When what changes has come to rest.
 //!
-//! A file is read once nothing has happened to it for [`QUIET`], or [`CAP`] after the first change when
+//! Something is read once nothing has happened to it for [`QUIET`], or [`CAP`] after the first change when
 //! the changes do not end: a stream of events must not put the reading off for ever. Pure: time is
 //! passed in.
 
-use std::collections::BTreeMap;
-use std::hash::Hash;
+use std::borrow::Borrow;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::clock::{MILLI, Nanos, SECOND};
 
@@ -26,48 +26,47 @@ impl Changing {
     }
 }
 
-/// Paths that have changed and are not read yet.
+/// What has changed and is not read yet.
 #[derive(Debug)]
-pub(super) struct Settle<P>(BTreeMap<P, Changing>);
+pub(super) struct Settle<K>(BTreeMap<K, Changing>);
 
-impl<P> Default for Settle<P> {
+impl<K> Default for Settle<K> {
     fn default() -> Self {
         Self(BTreeMap::new())
     }
 }
 
-impl<P: Ord + Clone + Hash> Settle<P> {
-    /// A path has changed.
-    pub(super) fn changed(&mut self, path: P, now: Nanos) {
+impl<K: Ord> Settle<K> {
+    /// Something has changed.
+    pub(super) fn changed(&mut self, key: K, now: Nanos) {
         self.0
-            .entry(path)
+            .entry(key)
             .and_modify(|changing| changing.last = now)
             .or_insert(Changing { first: now, last: now });
     }
 
-    /// When the next path will be due, if any is changing.
+    /// Everything that is changing counts as changed just now for the first time: nobody looked meanwhile.
+    pub(super) fn restart(&mut self, now: Nanos) {
+        self.0.values_mut().for_each(|changing| *changing = Changing { first: now, last: now });
+    }
+
+    /// When the next of them will be due, if any is changing.
     #[must_use]
     pub(super) fn next_due(&self) -> Option<Nanos> {
         self.0.values().map(|changing| changing.due()).min()
     }
 
-    /// Whether a path has changed and is not due yet.
-    pub(super) fn is_changing(&self, path: &P) -> bool {
-        self.0.contains_key(path)
+    /// Whether this has changed and is not due yet.
+    pub(super) fn is_changing<Q: Ord + ?Sized>(&self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+    {
+        self.0.contains_key(key)
     }
 
-    /// Takes the paths that are due.
-    pub(super) fn due(&mut self, now: Nanos) -> Vec<P> {
-        let due: Vec<P> = self
-            .0
-            .iter()
-            .filter(|(_, changing)| changing.due() <= now)
-            .map(|(path, _)| path.clone())
-            .collect();
-        for path in &due {
-            self.0.remove(path);
-        }
-        due
+    /// Takes what is due.
+    pub(super) fn due(&mut self, now: Nanos) -> BTreeSet<K> {
+        self.0.extract_if(.., |_, changing| changing.due() <= now).map(|(key, _)| key).collect()
     }
 }
 
@@ -75,14 +74,18 @@ impl<P: Ord + Clone + Hash> Settle<P> {
 mod tests {
     use super::*;
 
+    fn due(settle: &mut Settle<&'static str>, now: Nanos) -> Vec<&'static str> {
+        settle.due(now).into_iter().collect()
+    }
+
     #[test]
     fn a_path_is_due_when_it_has_been_quiet() {
         let mut settle = Settle::default();
         settle.changed("a", 0);
         settle.changed("a", 150 * MILLI);
-        assert!(settle.due(300 * MILLI).is_empty());
+        assert!(due(&mut settle, 300 * MILLI).is_empty());
         assert_eq!(settle.next_due(), Some(350 * MILLI));
-        assert_eq!(settle.due(350 * MILLI), ["a"]);
+        assert_eq!(due(&mut settle, 350 * MILLI), ["a"]);
         assert_eq!(settle.next_due(), None);
     }
 
@@ -91,9 +94,9 @@ mod tests {
         let mut settle = Settle::default();
         for step in 0..10 {
             settle.changed("a", step * 100 * MILLI);
-            assert!(settle.due(step * 100 * MILLI).is_empty());
+            assert!(due(&mut settle, step * 100 * MILLI).is_empty());
         }
-        assert_eq!(settle.due(SECOND), ["a"]);
+        assert_eq!(due(&mut settle, SECOND), ["a"]);
     }
 
     #[test]
@@ -102,6 +105,16 @@ mod tests {
         settle.changed("noisy", 0);
         settle.changed("calm", 0);
         settle.changed("noisy", 190 * MILLI);
-        assert_eq!(settle.due(200 * MILLI), ["calm"]);
+        assert_eq!(due(&mut settle, 200 * MILLI), ["calm"]);
+        assert!(settle.is_changing("noisy") && !settle.is_changing("calm"));
+    }
+
+    #[test]
+    fn what_was_not_looked_at_rests_anew() {
+        let mut settle = Settle::default();
+        settle.changed("a", 0);
+        settle.restart(5 * SECOND);
+        assert!(due(&mut settle, 5 * SECOND).is_empty());
+        assert_eq!(due(&mut settle, 5 * SECOND + QUIET), ["a"]);
     }
 }

@@ -16,11 +16,17 @@ pub(crate) struct Server(Child);
 impl Server {
     /// Starts a program on one processor and waits until it answers at `port`.
     pub(crate) fn start(cpu: usize, command: &[&str], port: u16, log: &Path) -> Result<Self, Error> {
+        let cpu = cpu.to_string();
+        Self::anywhere(&[&["taskset", "-c", &cpu], command].concat(), port, log)
+    }
+
+    /// Starts a program on all processors and waits until it answers at `port`.
+    pub(crate) fn anywhere(command: &[&str], port: u16, log: &Path) -> Result<Self, Error> {
         let shown = command.join(" ");
+        let (program, arguments) = command.split_first().unwrap_or((&"", &[]));
         let out = fs::File::create(log).map_err(Error::io(format!("cannot write {}", log.display())))?;
-        let child = Command::new("taskset")
-            .args(["-c", &cpu.to_string()])
-            .args(command)
+        let child = Command::new(program)
+            .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(out)
@@ -44,6 +50,20 @@ impl Server {
             processes.flatten().filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok());
         stats.filter_map(|stat| ticks(&stat, &own)).sum::<f64>() / TICKS
     }
+
+    /// Resident memory, MiB.
+    pub(crate) fn resident_mib(&self) -> f64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap_or_default();
+        let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB"));
+        kib.and_then(|kib| kib.trim().parse::<f64>().ok()).unwrap_or_default() / 1024.0
+    }
+}
+
+/// Seconds of CPU time of children of this process that have ended.
+pub(crate) fn cpu_seconds_of_the_dead() -> f64 {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ');
+    fields.skip(13).take(2).filter_map(|time| time.parse::<f64>().ok()).sum::<f64>() / TICKS
 }
 
 /// User and system time in a line of `/proc/PID/stat`, if it is of `pid` or of a child of it.

@@ -117,7 +117,7 @@ fn script(folder: &Path, body: &Body) -> Result<PathBuf, Error> {
     Ok(path)
 }
 
-fn free_ports(count: usize) -> Result<Vec<u16>, Error> {
+pub(super) fn free_ports(count: usize) -> Result<Vec<u16>, Error> {
     let bind = || TcpListener::bind(("127.0.0.1", 0));
     let held: Result<Vec<_>, _> = (0..count).map(|_| bind()).collect();
     let held = held.map_err(Error::io("cannot find free ports"))?;
@@ -126,15 +126,15 @@ fn free_ports(count: usize) -> Result<Vec<u16>, Error> {
     ports.map_err(Error::io("cannot find free ports"))
 }
 
-fn address(port: u16) -> String {
+pub(super) fn address(port: u16) -> String {
     format!("127.0.0.1:{port}")
 }
 
-fn text(path: &Path) -> String {
+pub(super) fn text(path: &Path) -> String {
     path.display().to_string()
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+pub(super) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

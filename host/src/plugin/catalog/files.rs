@@ -1,9 +1,9 @@
 //! Which files of the watched directory stand for which plugin.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::super::directory::Stamp;
+use super::super::directory::{Files, Stamp};
 
 /// Whose file it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,6 +25,12 @@ impl Place {
         }
     }
 
+    /// The plugin's file, its settings and its signature.
+    pub(super) fn paths(self, directory: &Path, name: &str) -> [PathBuf; 3] {
+        let stem = self.stem(name);
+        ["wasm", "toml", "wasm.sig"].map(|ending| directory.join(format!("{stem}.{ending}")))
+    }
+
     /// Plugin and place of a file's stem.
     fn of(stem: &str) -> (&str, Self) {
         stem.strip_suffix(".next").map_or((stem, Self::Main), |name| (name, Self::Next))
@@ -41,29 +47,16 @@ pub(super) struct File {
 }
 
 impl File {
-    /// The file of a plugin, when there is one.
-    pub(super) fn find(
-        directory: &Path,
-        listing: &BTreeMap<PathBuf, Stamp>,
-        name: &str,
-        place: Place,
-    ) -> Option<Self> {
-        let stem = place.stem(name);
-        let path = |ending: &str| directory.join(format!("{stem}.{ending}"));
-        let (wasm, settings, signature) = (path("wasm"), path("toml"), path("wasm.sig"));
-        let stamp = |path: &Path| listing.get(path).cloned();
+    /// A plugin's file with what lies beside it, when there is one.
+    pub(super) fn find(listing: &Files, [wasm, settings, signature]: [PathBuf; 3]) -> Option<Self> {
+        let stamp = |path: &PathBuf| listing.get(path).cloned();
         let stamps = (stamp(&wasm)?, stamp(&settings), stamp(&signature));
         Some(Self { wasm, settings, signature, stamps })
-    }
-
-    /// Whether one of its parts has not come to rest.
-    pub(super) fn is_changing(&self, changing: impl Fn(&Path) -> bool) -> bool {
-        [&self.wasm, &self.settings, &self.signature].into_iter().any(|path| changing(path))
     }
 }
 
 /// The plugins that a listing holds files of.
-pub(super) fn names(listing: &BTreeMap<PathBuf, Stamp>) -> BTreeSet<Box<str>> {
+pub(super) fn names(listing: &Files) -> BTreeSet<Box<str>> {
     let files = listing.keys().filter(|path| path.extension().is_some_and(|kind| kind == "wasm"));
     files.filter_map(|path| Some(Place::of(path.file_stem()?.to_str()?).0.into())).collect()
 }

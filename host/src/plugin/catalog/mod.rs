@@ -132,14 +132,19 @@ impl Catalog {
     /// new. Nothing is read or compiled here.
     pub fn rescan(&self, changing: impl Fn(&Path) -> bool) {
         let mut state = self.state.lock();
-        state.listing = self.rules.directory.as_deref().map(list).unwrap_or_default();
+        // Of a directory that cannot be listed nothing is known: what is in force stays.
+        if let Some(Ok(listing)) = self.rules.directory.as_deref().map(list) {
+            state.listing = listing;
+        }
         for name in names(&state) {
             for place in Place::ALL {
-                let file = self.rules.directory.as_deref();
-                let file = file.and_then(|directory| File::find(directory, &state.listing, &name, place));
-                if file.as_ref().is_some_and(|file| file.is_changing(&changing)) {
+                let directory = self.rules.directory.as_deref();
+                // A file that is missing may be on its way back too.
+                let paths = directory.map(|directory| place.paths(directory, &name));
+                if paths.as_ref().is_some_and(|paths| paths.iter().any(|path| changing(path))) {
                     continue;
                 }
+                let file = paths.and_then(|paths| File::find(&state.listing, paths));
                 let entry =
                     state.entries.entry(name.clone()).or_insert_with(|| Entry::new(Record::default()));
                 // Nothing has been seen of a plugin that was just heard of, so that there is no file is news.
