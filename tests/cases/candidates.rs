@@ -302,7 +302,7 @@ async fn what_cannot_be_done_is_said() {
 #[tokio::test]
 async fn a_candidate_sees_what_the_plugin_stored_and_keeps_its_own_until_it_is_promoted() {
     let place = Place::of(1).await;
-    let bytes = guest("remembers");
+    let bytes = guest("stores-counts");
     place.plugins.put("remembers", &bytes);
     let router = place.router().await;
     router.plugin_runs("remembers", &digest(&bytes)).await;

@@ -9,7 +9,9 @@
 )]
 
 mod admin;
+mod authoring;
 mod candidates;
+mod cases;
 mod clients;
 mod command_line;
 mod configuration;

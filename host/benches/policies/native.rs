@@ -10,6 +10,7 @@ use fairness::Fairness;
 use pd_split::PdSplit;
 use prefix_affinity::PrefixAffinity;
 use sluicegate::clock::MILLI;
+use sluicegate::config::PluginConfig;
 use sluicegate::policy::{
     self, Builtin, Call, CallError, CallTimes, Chain, ColumnId, EndpointView, Health, LegStage, OnEmpty,
     OnError, Plugin, Registry, Request, Slot, Source,
@@ -75,6 +76,7 @@ fn slot<P: ?Sized, N: Port<P>>(native: Arc<N>) -> Slot<P> {
         on_empty: OnEmpty::Reject,
         required: false,
         profiles: vec![Profile::Decode, Profile::Prefill],
+        config: Arc::new(PluginConfig::named("native")),
         health: Health::default(),
         times: CallTimes::default(),
     };

@@ -3,9 +3,9 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::Admin;
 use super::answer::{Answer, error, ok};
 use super::router::Call;
+use super::{Admin, cases};
 use crate::policy::Registry;
 use crate::route::Explanation;
 use crate::telemetry::DECISIONS;
@@ -30,6 +30,9 @@ pub(super) fn decisions(admin: &Admin, call: &Call) -> Answer {
 /// The decision about one request.
 pub(super) fn decision(admin: &Admin, call: &Call) -> Answer {
     match admin.decisions.get(&call.name) {
+        Some(kept) if call.query.split('&').any(|pair| pair == "as=case") => {
+            cases::decided(admin, &kept, &call.query)
+        }
         Some(kept) => ok(&shown(admin, &kept)),
         None => {
             let message = format!("no request `{}` is among the last {DECISIONS}", call.name);

@@ -7,6 +7,7 @@
 //! writing needs a loopback `Host` and no foreign `Origin` ([`guard`]), so that no web page can do it.
 
 mod answer;
+mod cases;
 mod config;
 mod decisions;
 mod endpoints;

@@ -4,12 +4,14 @@ use http::request::Parts;
 use http::{Method, StatusCode};
 
 use super::answer::{Answer, error, wrong_method};
-use super::{Admin, config, decisions, endpoints, guard, health, metrics, page, plugins};
+use super::{Admin, cases, config, decisions, endpoints, guard, health, metrics, page, plugins};
 
 /// A request, as far as handlers look at it.
 pub(super) struct Call {
-    /// What stands in the place of the `*` of its route, decoded.
+    /// What stands in the place of the first `*` of its route, decoded.
     pub(super) name: String,
+    /// The same of the second.
+    pub(super) item: String,
     /// The query, not decoded.
     pub(super) query: String,
     /// The `accept` header.
@@ -35,6 +37,8 @@ const ROUTES: &[Route] = &[
     Route::Write("/plugins/*/rollback", plugins::rollback),
     Route::Write("/plugins/*/off", plugins::off),
     Route::Write("/plugins/*/on", plugins::on),
+    Route::Read("/plugins/*/cases", cases::cases),
+    Route::Read("/plugins/*/cases/*", cases::case),
     Route::Read("/endpoints", endpoints::endpoints),
     Route::Write("/endpoints/*/drain", endpoints::drain),
     Route::Write("/endpoints/*/undrain", endpoints::undrain),
@@ -49,12 +53,14 @@ pub(super) fn answer(admin: &Admin, head: &Parts) -> Answer {
         let (Route::Read(pattern, _) | Route::Write(pattern, _)) = route;
         Some((route, matched(pattern, head.uri.path())?))
     });
-    let Some((route, name)) = found else {
+    let Some((route, stars)) = found else {
         return error(StatusCode::NOT_FOUND, "nothing is here; `/` shows what there is");
     };
     let header = |name| head.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let mut stars = stars.into_iter();
     let call = Call {
-        name,
+        name: stars.next().unwrap_or_default(),
+        item: stars.next().unwrap_or_default(),
         query: head.uri.query().unwrap_or_default().into(),
         accept: header(http::header::ACCEPT).into(),
     };
@@ -69,21 +75,21 @@ pub(super) fn answer(admin: &Admin, head: &Parts) -> Answer {
     }
 }
 
-/// What stands in the place of the pattern's `*` (empty without one), when the path is of this pattern.
-fn matched(pattern: &str, path: &str) -> Option<String> {
+/// What stands in the places of the pattern's `*`, when the path is of this pattern.
+fn matched(pattern: &str, path: &str) -> Option<Vec<String>> {
     let path = if path.len() > 1 { path.strip_suffix('/').unwrap_or(path) } else { path };
-    let mut name = String::new();
+    let mut stars = Vec::new();
     let mut segments = path.split('/');
     for expected in pattern.split('/') {
         let segment = segments.next()?;
         match expected {
             "*" if segment.is_empty() => return None,
-            "*" => name = decoded(segment),
+            "*" => stars.push(decoded(segment)),
             _ if expected != segment => return None,
             _ => {}
         }
     }
-    segments.next().is_none().then_some(name)
+    segments.next().is_none().then_some(stars)
 }
 
 /// Takes `%XX` for the byte that it stands for.
@@ -106,17 +112,19 @@ mod tests {
 
     #[test]
     fn paths_match_patterns() {
-        for (pattern, path, name) in [
-            ("/", "/", Some("")),
-            ("/plugins", "/plugins/", Some("")),
+        for (pattern, path, stars) in [
+            ("/", "/", Some(&[][..])),
+            ("/plugins", "/plugins/", Some(&[])),
             ("/plugins", "/plugins/x", None),
-            ("/decisions/*", "/decisions/a%2Fb", Some("a/b")),
+            ("/decisions/*", "/decisions/a%2Fb", Some(&["a/b"])),
             ("/decisions/*", "/decisions/", None),
-            ("/endpoints/*/drain", "/endpoints/%5b::1%5D:80/drain", Some("[::1]:80")),
+            ("/plugins/*/cases/*", "/plugins/mine/cases/7", Some(&["mine", "7"])),
+            ("/endpoints/*/drain", "/endpoints/%5b::1%5D:80/drain", Some(&["[::1]:80"])),
             ("/endpoints/*/drain", "/endpoints/a:1/undrain", None),
             ("/endpoints/*/drain", "/endpoints/a/b/drain", None),
         ] {
-            assert_eq!(matched(pattern, path).as_deref(), name, "{path}");
+            let stars = stars.map(|stars| stars.iter().map(|star| (*star).to_owned()).collect());
+            assert_eq!(matched(pattern, path), stars, "{path}");
         }
     }
 

@@ -8,6 +8,9 @@ mod book;
 mod check;
 mod inspect;
 mod output;
+mod run;
+mod settings;
+mod test;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +22,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::config::{self, Flags};
 use crate::telemetry::log;
 use output::{bad, good};
+use settings::Settings;
 
 /// A proxy in front of LLM model servers whose routing policies are WebAssembly components.
 #[derive(Debug, Parser)]
@@ -64,6 +68,39 @@ enum PluginCommand {
         /// Let it import WASI, as `wasi = "stub"` does.
         #[arg(long)]
         wasi_stub: bool,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check that it stands what traffic may bring: hostile inputs, determinism, time, memory, state.
+    Test {
+        /// The plugin. `NAME.toml` beside `NAME.wasm` is read as the proxy reads it.
+        #[arg(value_name = "FILE.wasm")]
+        file: PathBuf,
+        /// Its configuration instead of that beside it: JSON, or @FILE.
+        #[arg(long, value_name = "JSON|@FILE")]
+        config: Option<String>,
+        /// Let it import WASI, as `wasi = "stub"` does.
+        #[arg(long)]
+        wasi_stub: bool,
+        /// CPU time of one call, as `deadline_ms`.
+        #[arg(long, value_name = "MS")]
+        deadline_ms: Option<u64>,
+        /// Calls over which memory is watched, for each function.
+        #[arg(long, value_name = "N", default_value_t = 100_000)]
+        calls: usize,
+        /// The report as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make one recorded call again: what the plugin answers, and whether that is what was recorded.
+    Run {
+        /// The plugin, any version of it.
+        #[arg(value_name = "FILE.wasm")]
+        file: PathBuf,
+        /// The case, from `GET /plugins/NAME/cases/ID` or `GET /decisions/REQUEST-ID?as=case`.
+        #[arg(long, value_name = "CASE.json")]
+        case: PathBuf,
     },
 }
 
@@ -119,9 +156,18 @@ fn execute(command: Command) -> ExitCode {
             Err(errors) => bad(&errors),
         },
         Command::Config { what: ConfigCommand::Schema } => good(&format!("{:#}\n", config::schema())),
-        Command::Plugin { what: PluginCommand::Inspect { file, wasi_stub } } => {
-            inspect::inspect(&file, wasi_stub)
+        Command::Plugin { what } => plugin(what),
+    }
+}
+
+fn plugin(command: PluginCommand) -> ExitCode {
+    match command {
+        PluginCommand::Inspect { file, wasi_stub, json } => inspect::inspect(&file, wasi_stub, json),
+        PluginCommand::Test { file, config, wasi_stub, deadline_ms, calls, json } => {
+            let settings = Settings { config, wasi_stub, deadline_ms };
+            test::test(&file, settings, calls, json)
         }
+        PluginCommand::Run { file, case } => run::run(&file, &case),
     }
 }
 

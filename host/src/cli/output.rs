@@ -2,12 +2,23 @@
 
 use std::fmt::Display;
 use std::io::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// The answer, on stdout. A reader that went away (`| head`) is no error.
 pub(super) fn good(text: &str) -> ExitCode {
+    tell(text, ExitCode::SUCCESS)
+}
+
+/// The answer with another exit code: what was asked for can be told, and is bad.
+pub(super) fn tell(text: &str, code: ExitCode) -> ExitCode {
     let _ = std::io::stdout().lock().write_all(text.as_bytes());
-    ExitCode::SUCCESS
+    code
+}
+
+/// The bytes of a file, or what to say when there are none.
+pub(super) fn read(file: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(file).map_err(|error| format!("{}: cannot be read: {error}", file.display()))
 }
 
 /// What is wrong, on stderr.

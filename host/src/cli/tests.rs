@@ -35,6 +35,8 @@ fn wrong_usage_is_exit_code_2() {
         "sluicegate serv",
         "sluicegate serve --nope",
         "sluicegate plugin inspect",
+        "sluicegate plugin test x.wasm --calls many",
+        "sluicegate plugin run x.wasm",
         "sluicegate config",
     ] {
         assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");

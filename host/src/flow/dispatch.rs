@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Gate;
 use crate::clock::Clock;
-use crate::policy::{CallError, EndpointView, Own, Plugin, Reason, clean};
+use crate::policy::{CallError, EndpointView, Own, Plugin, clean};
 
 /// The flow-control policy's own instance, with the plugin that its failures count for.
 pub struct Controls<'a> {
@@ -38,14 +38,7 @@ pub fn dispatch(
     }
     let count = u32::try_from(count).unwrap_or(u32::MAX);
     let chosen = asked(&mut controls, clock, |own| {
-        let chosen = own.select(&flows, endpoints, count)?;
-        match chosen.iter().find(|position| flows.rows.get(index(**position)).is_none()) {
-            Some(position) => Err(CallError::new(
-                Reason::OutOfRange,
-                format!("position {position} of {} flows", flows.rows.len()),
-            )),
-            None => Ok(chosen),
-        }
+        own.select(&flows, endpoints, count).and_then(|chosen| clean::flows(chosen, flows.rows.len()))
     });
     // Rows are in bands, the oldest head first: taking them in order is first come, first served.
     let chosen = chosen.unwrap_or_else(|| (0..count).collect());

@@ -41,6 +41,7 @@ impl Member {
             on_empty: config.on_empty,
             required: config.required,
             profiles: config.profiles.clone(),
+            config: Arc::new(config.clone()),
             health: Health::default(),
             times: CallTimes::default(),
         };

@@ -11,8 +11,8 @@ use super::engine::Runtime;
 use super::host::Guest;
 
 /// The package and the track (major version, or minor below 1.0) that this host speaks.
-const PACKAGE: &str = "sluicegate:policy/";
-const VERSION: &str = "0.1.0";
+pub(super) const PACKAGE: &str = "sluicegate:policy/";
+pub(super) const VERSION: &str = "0.1.0";
 const TRACK: &str = "0.1.";
 
 /// Why a component cannot be used.

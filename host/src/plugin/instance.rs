@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use wasmtime::Store;
 
 use super::bindings::exports::sluicegate::policy as stage;
+use super::case::Question;
 use super::component::Linked;
 use super::host::{Guest, Shared, Subject};
 use crate::clock::{MILLI, Nanos};
@@ -99,6 +100,12 @@ impl Instances {
         self.shared.resolved.lock().iter().copied().collect()
     }
 
+    /// Writes down a call that failed.
+    pub(super) fn failed(&self, question: Question<'_>, error: &CallError, backtrace: Vec<Box<str>>) {
+        let Shared { recorder, clock, registry, .. } = &*self.shared;
+        recorder.failed(question, &**clock, (&self.columns(), registry), error, backtrace);
+    }
+
     /// Takes a warm instance, or makes one.
     pub(super) fn take(&self) -> Result<Warm, CallError> {
         let warm = self.idle.lock().pop();
@@ -111,6 +118,14 @@ impl Instances {
     /// Gives an instance back after a call that went well.
     pub(super) fn give_back(&self, warm: Warm) {
         self.idle.lock().push(warm);
+    }
+
+    /// Bytes of the memories of a warm instance.
+    pub(super) fn memory_bytes(&self) -> Result<usize, CallError> {
+        let warm = self.take()?;
+        let bytes = warm.store.data().memory_bytes();
+        self.give_back(warm);
+        Ok(bytes)
     }
 
     /// A fresh instance, configured.

@@ -6,6 +6,7 @@ use parking_lot::Mutex;
 
 use super::artifact::{Artifact, ArtifactError};
 use super::bindings::exports::sluicegate::policy::plugin::Manifest;
+use super::case::{Cases, Recorder};
 use super::component::{ComponentError, Linked, UnknownImports};
 use super::engine::Runtime;
 use super::host::{Grants, Shared};
@@ -98,6 +99,7 @@ pub(super) struct Services {
 pub(super) struct Kept {
     pub(super) store: Arc<Store>,
     pub(super) series: Arc<Series>,
+    pub(super) cases: Arc<Cases>,
 }
 
 /// A compiled version of a plugin.
@@ -111,7 +113,7 @@ pub(super) struct Loaded {
 impl Kept {
     /// What a candidate of the plugin keeps: a store over the plugin's, and series of its own.
     pub(super) fn of_candidate(&self) -> Self {
-        Self { store: Arc::new(Store::over(&self.store)), series: Arc::default() }
+        Self { store: Arc::new(Store::over(&self.store)), ..Self::default() }
     }
 
     /// Takes over what a candidate has stored.
@@ -149,6 +151,14 @@ impl Loaded {
         kept: &Kept,
         config: &PluginConfig,
     ) -> Result<(Arc<Instances>, Manifest), LoadError> {
+        let instances = self.untried(services, kept, config);
+        let manifest = probe::describe(&instances).map_err(LoadError::SetUp)?;
+        probe::stages(&instances).map_err(|error| LoadError::Probe(Trial(error)))?;
+        Ok((instances, manifest))
+    }
+
+    /// Instances with one configuration, none of them made yet.
+    pub(super) fn untried(&self, services: &Services, kept: &Kept, config: &PluginConfig) -> Arc<Instances> {
         let shared = Arc::new(Shared {
             name: config.name.clone(),
             clock: Arc::clone(&services.clock),
@@ -158,11 +168,13 @@ impl Loaded {
             grants: Grants { body: config.grant.body, headers: config.grant.headers.clone() },
             memory_bytes: config.memory_bytes,
             resolved: Mutex::default(),
+            recorder: Recorder {
+                config: config.clone(),
+                digest: self.digest.clone(),
+                cases: Arc::clone(&kept.cases),
+            },
         });
         let json = config.config.to_string().into();
-        let instances = Arc::new(Instances::new(Arc::clone(&self.linked), shared, json));
-        let manifest = probe::describe(&instances).map_err(LoadError::SetUp)?;
-        probe::stages(&instances).map_err(|error| LoadError::Probe(Trial(error)))?;
-        Ok((instances, manifest))
+        Arc::new(Instances::new(Arc::clone(&self.linked), shared, json))
     }
 }

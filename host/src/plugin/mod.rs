@@ -17,13 +17,16 @@
 //! - Nothing here decides about a request: answers go back through the ports, cleaned by
 //!   [`crate::policy::clean`].
 
+pub mod anatomy;
 pub mod artifact;
 mod bindings;
 mod budget;
 pub mod builtin;
+pub mod case;
 pub mod catalog;
 mod chains;
 mod component;
+pub mod conformance;
 pub mod controller;
 pub mod directory;
 pub mod engine;
@@ -39,6 +42,7 @@ mod series;
 mod settle;
 mod status;
 pub mod supervise;
+mod synthetic;
 pub mod watch;
 
 pub use catalog::{ActError, Action, Catalog, RolledBack, Watched};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use wasmtime::Store;
 
 use super::bindings::exports::sluicegate::policy as stage;
+use super::case::{Function, Question, With, frames};
 use super::host::{Guest, Subject, borrowed};
 use super::instance::{Exports, Instances};
 use super::own::WasmOwn;
@@ -36,9 +37,17 @@ impl WasmPolicy {
         self.instances.columns()
     }
 
+    /// A fresh instance of its own.
+    pub(super) fn wasm_own(&self) -> Result<WasmOwn, CallError> {
+        let warm = self.instances.make()?;
+        Ok(WasmOwn::new(Arc::clone(&self.instances), warm, self.deadline))
+    }
+
+    /// Asks an instance. What fails is written down, with where in the guest it was.
     fn ask<R>(
         &self,
         call: Call<'_>,
+        (function, with): (Function, With<'_>),
         ask: impl FnOnce(&mut Store<Guest>, &Exports) -> wasmtime::Result<R>,
     ) -> Result<R, CallError> {
         if call.budget.spent() {
@@ -47,24 +56,50 @@ impl WasmPolicy {
                 "this request's policies have used up their time",
             ));
         }
-        let mut warm = self.instances.take()?;
+        let mut warm = match self.instances.take() {
+            Ok(warm) => warm,
+            Err(error) => {
+                self.failed(call, (function, with), &error, Vec::new());
+                return Err(error);
+            }
+        };
+        let mut backtrace = Vec::new();
         let subject = Subject {
             request: Some(Arc::clone(call.request)),
             endpoints: Some(Arc::clone(call.endpoints)),
             ..Subject::default()
         };
-        let timed = warm.call(subject, self.deadline.min(call.budget.left()), ask);
+        let timed = warm.call(subject, self.deadline.min(call.budget.left()), |store, exports| {
+            ask(store, exports).inspect_err(|error| backtrace = frames(error))
+        });
         call.budget.spend(timed.used);
-        if timed.answer.is_ok() {
-            self.instances.give_back(warm);
+        match &timed.answer {
+            Ok(_) => self.instances.give_back(warm),
+            Err(error) => self.failed(call, (function, with), error, backtrace),
         }
         timed.answer
+    }
+
+    fn failed(
+        &self,
+        call: Call<'_>,
+        (function, with): (Function, With<'_>),
+        error: &CallError,
+        backtrace: Vec<Box<str>>,
+    ) {
+        let question = Question {
+            with,
+            request: Some(call.request),
+            endpoints: Some(call.endpoints),
+            ..Question::new(function)
+        };
+        self.instances.failed(question, error, backtrace);
     }
 }
 
 impl Admission for WasmPolicy {
     fn admit(&self, call: Call<'_>) -> Result<Verdict, CallError> {
-        let verdict = self.ask(call, |store, exports| {
+        let verdict = self.ask(call, (Function::Admit, With::Nothing), |store, exports| {
             let stage = exports.admission.as_ref().ok_or_else(|| not_exported("admission"))?;
             stage.call_admit(store, borrowed(), borrowed())
         })?;
@@ -77,38 +112,54 @@ impl Admission for WasmPolicy {
             }),
         })
     }
+
+    fn unusable(&self, call: Call<'_>, error: &CallError) {
+        self.failed(call, (Function::Admit, With::Nothing), error, Vec::new());
+    }
 }
 
 impl Filter for WasmPolicy {
     fn keep(&self, call: Call<'_>) -> Result<Vec<u32>, CallError> {
-        self.ask(call, |store, exports| {
+        self.ask(call, (Function::Keep, With::Nothing), |store, exports| {
             let stage = exports.filter.as_ref().ok_or_else(|| not_exported("filter"))?;
             stage.call_keep(store, borrowed(), borrowed())
         })
+    }
+
+    fn unusable(&self, call: Call<'_>, error: &CallError) {
+        self.failed(call, (Function::Keep, With::Nothing), error, Vec::new());
     }
 }
 
 impl Scorer for WasmPolicy {
     fn score(&self, call: Call<'_>) -> Result<Vec<f32>, CallError> {
-        self.ask(call, |store, exports| {
+        self.ask(call, (Function::Score, With::Nothing), |store, exports| {
             let stage = exports.scorer.as_ref().ok_or_else(|| not_exported("scorer"))?;
             stage.call_score(store, borrowed(), borrowed())
         })
+    }
+
+    fn unusable(&self, call: Call<'_>, error: &CallError) {
+        self.failed(call, (Function::Score, With::Nothing), error, Vec::new());
     }
 }
 
 impl Picker for WasmPolicy {
     fn pick(&self, call: Call<'_>, scores: &[f32], count: u32) -> Result<Vec<u32>, CallError> {
-        self.ask(call, |store, exports| {
+        self.ask(call, (Function::Pick, With::Scores(scores, count)), |store, exports| {
             let stage = exports.picker.as_ref().ok_or_else(|| not_exported("picker"))?;
             stage.call_pick(store, borrowed(), borrowed(), scores, count)
         })
+    }
+
+    fn unusable(&self, call: Call<'_>, scores: &[f32], count: u32, error: &CallError) {
+        self.failed(call, (Function::Pick, With::Scores(scores, count)), error, Vec::new());
     }
 }
 
 impl Disaggregation for WasmPolicy {
     fn split(&self, call: Call<'_>, decode: u32) -> Result<Vec<Leg>, CallError> {
-        let legs = self.ask(call, |store, exports| {
+        let legs = self.ask(call, (Function::Split, With::Decode(decode)), |store, exports| {
             let stage = exports.disaggregation.as_ref().ok_or_else(|| not_exported("disaggregation"))?;
             stage.call_split(store, borrowed(), borrowed(), decode)
         })?;
@@ -128,11 +179,15 @@ impl Disaggregation for WasmPolicy {
             })
             .collect()
     }
+
+    fn unusable(&self, call: Call<'_>, decode: u32, error: &CallError) {
+        self.failed(call, (Function::Split, With::Decode(decode)), error, Vec::new());
+    }
 }
 
 impl FlowControl for WasmPolicy {
     fn place(&self, call: Call<'_>) -> Result<Placement, CallError> {
-        let placement = self.ask(call, |store, exports| {
+        let placement = self.ask(call, (Function::Place, With::Nothing), |store, exports| {
             let stage = exports.flow_control.as_ref().ok_or_else(|| not_exported("flow-control"))?;
             stage.call_place(store, borrowed(), borrowed())
         })?;
@@ -146,11 +201,14 @@ impl FlowControl for WasmPolicy {
             ttl_ms: placement.ttl_ms,
         })
     }
+
+    fn unusable(&self, call: Call<'_>, error: &CallError) {
+        self.failed(call, (Function::Place, With::Nothing), error, Vec::new());
+    }
 }
 
 impl OwnFactory for WasmPolicy {
     fn own(&self) -> Result<Box<dyn Own>, CallError> {
-        let warm = self.instances.make()?;
-        Ok(Box::new(WasmOwn::new(Arc::clone(&self.instances), warm, self.deadline)))
+        Ok(Box::new(self.wasm_own()?))
     }
 }

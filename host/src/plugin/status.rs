@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::case::Cases;
 use super::catalog::RolledBack;
 use super::series::{Series, SeriesSnapshot};
 use crate::clock::Nanos;
@@ -32,6 +33,8 @@ pub struct Counted {
     pub refusals: BTreeMap<&'static str, u64>,
     /// Failed calls that no version of now counts: trial calls, and those of earlier versions; by reason.
     pub failed_before: BTreeMap<&'static str, u64>,
+    /// Its latest failing calls.
+    pub cases: Arc<Cases>,
     pub(super) series: Arc<Series>,
 }
 
@@ -82,6 +85,15 @@ pub struct PluginStatus {
     pub rollbacks: u64,
     /// How often a candidate became the version in force.
     pub promotions: u64,
+}
+
+impl PluginStatus {
+    /// What was counted under this name: of the version in force, or of the candidate under its own.
+    #[must_use]
+    pub fn counted(&self, name: &str) -> Option<&Counted> {
+        let candidate = self.candidate.as_ref().filter(|candidate| *candidate.name == *name);
+        if *self.name == *name { Some(&self.main) } else { candidate.map(|candidate| &candidate.counted) }
+    }
 }
 
 /// A candidate.

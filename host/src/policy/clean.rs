@@ -1,6 +1,6 @@
 //! What an answer must look like before the pipeline uses it.
 
-use super::{CallError, Placement, Reason, Rejection, Verdict};
+use super::{CallError, Leg, Placement, Reason, Rejection, Verdict};
 
 /// Scores as they may be added up, and how many had to be clamped into 0..=1.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,6 +59,31 @@ pub fn positions(positions: Vec<u32>, len: usize) -> Result<Vec<u32>, CallError>
         }
     }
     Ok(positions)
+}
+
+/// Checks the legs of a split among `len` candidates.
+///
+/// # Errors
+/// When a leg names a position that is out of range, or one twice.
+pub fn legs(legs: Vec<Leg>, len: usize) -> Result<Vec<Leg>, CallError> {
+    for leg in &legs {
+        positions(leg.candidates.clone(), len)?;
+    }
+    Ok(legs)
+}
+
+/// Checks positions among `len` flows; a flow may be named more than once.
+///
+/// # Errors
+/// When a position is out of range.
+pub fn flows(chosen: Vec<u32>, len: usize) -> Result<Vec<u32>, CallError> {
+    let outside = |position: &&u32| usize::try_from(**position).is_ok_and(|index| index >= len);
+    match chosen.iter().find(outside) {
+        Some(position) => {
+            Err(CallError::new(Reason::OutOfRange, format!("position {position} of {len} flows")))
+        }
+        None => Ok(chosen),
+    }
 }
 
 /// Checks a verdict.

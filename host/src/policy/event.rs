@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::columns::Builtin;
 use crate::types::EndpointId;
 
 /// The kind of an event; the number is the value of `event.kind`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum EventKind {
     /// Sent to an endpoint.
@@ -22,7 +25,7 @@ pub enum EventKind {
 }
 
 /// One event.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
     /// What happened.
     pub kind: EventKind,

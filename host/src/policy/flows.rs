@@ -1,12 +1,14 @@
 //! The flows that wait, as `select` sees them.
 
+use serde::{Deserialize, Serialize};
+
 use super::columns::Builtin;
 
 /// Flows shown to one `select` at most (contract: 1,024).
 pub const MAX_FLOWS: usize = 1_024;
 
 /// One waiting flow.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FlowRow {
     /// Handle, stable while the flow exists.
     pub id: u32,

@@ -10,11 +10,13 @@ pub mod budget;
 pub mod clean;
 pub mod columns;
 pub mod event;
+pub mod facts;
 pub mod flows;
 pub mod guardrails;
 pub mod health;
 pub mod ports;
 pub mod request;
+pub mod said;
 pub mod series;
 pub mod set;
 pub mod timing;
@@ -24,6 +26,7 @@ pub mod view;
 pub use budget::Budget;
 pub use columns::{Builtin, Column, ColumnId, Registry};
 pub use event::{Event, EventKind};
+pub use facts::{Facts, Hex};
 pub use flows::{FlowRow, Flows};
 
 pub use health::Health;
@@ -32,6 +35,7 @@ pub use ports::{
     Placement, Reason, Rejection, Scorer, Stage, Verdict,
 };
 pub use request::{PrefixSource, Request};
+pub use said::Said;
 pub use set::{Chain, OnEmpty, OnError, Plugin, PolicySet, Slot, Source};
 pub use timing::CallTimes;
 pub use trial::{Part, PoolFacts, Serving, Share, Trial};

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Budget, EndpointView, Event, Flows, Request};
 
 /// What a stage is asked about.
@@ -52,7 +54,7 @@ impl Stage {
 }
 
 /// Why an answer cannot be used. [`Reason::as_str`] is the metric label.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// The guest trapped (a panic, an out-of-bounds access, …).
@@ -138,7 +140,8 @@ impl CallError {
 }
 
 /// The answer of [`Admission::admit`].
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The request is taken.
     Accept,
@@ -147,7 +150,7 @@ pub enum Verdict {
 }
 
 /// A refusal by an admission policy.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Rejection {
     /// HTTP status, 400 to 599.
     pub status: u16,
@@ -164,6 +167,9 @@ pub trait Admission: Send + Sync {
     /// # Errors
     /// A [`CallError`] when there is no usable answer; so for every stage.
     fn admit(&self, call: Call<'_>) -> Result<Verdict, CallError>;
+
+    /// Hears that its answer to this call could not be used; for whoever keeps failed calls. So for every stage.
+    fn unusable(&self, _call: Call<'_>, _error: &CallError) {}
 }
 
 /// Which candidates may serve a request.
@@ -173,6 +179,9 @@ pub trait Filter: Send + Sync {
     /// # Errors
     /// See [`Admission::admit`].
     fn keep(&self, call: Call<'_>) -> Result<Vec<u32>, CallError>;
+
+    /// See [`Admission::unusable`].
+    fn unusable(&self, _call: Call<'_>, _error: &CallError) {}
 }
 
 /// How good each candidate is.
@@ -182,6 +191,9 @@ pub trait Scorer: Send + Sync {
     /// # Errors
     /// See [`Admission::admit`].
     fn score(&self, call: Call<'_>) -> Result<Vec<f32>, CallError>;
+
+    /// See [`Admission::unusable`].
+    fn unusable(&self, _call: Call<'_>, _error: &CallError) {}
 }
 
 /// Which scored candidate is taken.
@@ -191,10 +203,13 @@ pub trait Picker: Send + Sync {
     /// # Errors
     /// See [`Admission::admit`].
     fn pick(&self, call: Call<'_>, scores: &[f32], count: u32) -> Result<Vec<u32>, CallError>;
+
+    /// See [`Admission::unusable`].
+    fn unusable(&self, _call: Call<'_>, _scores: &[f32], _count: u32, _error: &CallError) {}
 }
 
 /// What a leg does before decode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LegStage {
     /// Encodes images, audio or video.
@@ -204,7 +219,7 @@ pub enum LegStage {
 }
 
 /// Work that is done at another endpoint first.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Leg {
     /// What is done.
     pub stage: LegStage,
@@ -219,10 +234,13 @@ pub trait Disaggregation: Send + Sync {
     /// # Errors
     /// See [`Admission::admit`].
     fn split(&self, call: Call<'_>, decode: u32) -> Result<Vec<Leg>, CallError>;
+
+    /// See [`Admission::unusable`].
+    fn unusable(&self, _call: Call<'_>, _decode: u32, _error: &CallError) {}
 }
 
 /// Where a request waits if it has to.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Placement {
     /// The queue of its own kind.
     pub flow: Box<str>,
@@ -247,6 +265,9 @@ pub trait FlowControl: Send + Sync {
     /// # Errors
     /// See [`Admission::admit`].
     fn place(&self, call: Call<'_>) -> Result<Placement, CallError>;
+
+    /// See [`Admission::unusable`].
+    fn unusable(&self, _call: Call<'_>, _error: &CallError) {}
 }
 
 /// The one instance of a plugin that hears the events of a pool, in order, and so may keep state.

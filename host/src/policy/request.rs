@@ -72,6 +72,18 @@ impl PrefixSource {
         Self { prompt, seed, block_tokens, hashes: OnceLock::new() }
     }
 
+    /// A prompt that is gone, of which these hashes were kept.
+    #[must_use]
+    pub fn hashed_before(hashes: Arc<[u64]>, block_tokens: u32) -> Self {
+        Self { prompt: Prompt::Text(Vec::new()), seed: 0, block_tokens, hashes: OnceLock::from(hashes) }
+    }
+
+    /// The hashes, if somebody has asked for them.
+    #[must_use]
+    pub fn hashed(&self) -> Option<&Arc<[u64]>> {
+        self.hashes.get()
+    }
+
     /// Tokens in one block.
     #[must_use]
     pub fn block_tokens(&self) -> u32 {

@@ -12,6 +12,7 @@ use super::{
     Admission, CallTimes, ColumnId, Disaggregation, Filter, FlowControl, Health, OwnFactory, Picker, Scorer,
     Trial,
 };
+use crate::config::PluginConfig;
 use crate::types::{Arm, Profile};
 pub use crate::types::{OnEmpty, OnError};
 
@@ -54,6 +55,8 @@ pub struct Plugin {
     pub required: bool,
     /// The profiles whose candidates it judges.
     pub profiles: Vec<Profile>,
+    /// All that is configured of it.
+    pub config: Arc<PluginConfig>,
     /// Failures so far.
     pub health: Health,
     /// How long its calls took.

@@ -36,4 +36,9 @@ pub trait EndpointView: Send + Sync + std::fmt::Debug {
 
     /// A label of one candidate.
     fn label(&self, position: usize, key: &str) -> Option<String>;
+
+    /// All labels of one candidate, for whoever writes down what a policy saw.
+    fn labels(&self, _position: usize) -> Vec<(Box<str>, Box<str>)> {
+        Vec::new()
+    }
 }

@@ -91,6 +91,11 @@ impl Candidates {
         })
     }
 
+    /// When they were brought together.
+    pub(super) fn at_time(&self) -> Nanos {
+        self.now
+    }
+
     /// What was computed and read, for the explanation. Nothing is left of it here.
     pub(super) fn take_columns(&self) -> Columns {
         std::mem::replace(&mut *self.columns.lock(), Columns::of(self.endpoints.len()))
@@ -292,5 +297,9 @@ impl EndpointView for Candidates {
 
     fn label(&self, position: usize, key: &str) -> Option<String> {
         self.endpoints.get(position)?.label(key).map(str::to_owned)
+    }
+
+    fn labels(&self, position: usize) -> Vec<(Box<str>, Box<str>)> {
+        self.endpoints.get(position).map(|endpoint| endpoint.labels.clone()).unwrap_or_default()
     }
 }

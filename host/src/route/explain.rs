@@ -4,76 +4,25 @@
 //! request (and so of its body) and keeps numbers and names alone. Rendering to JSON waits until somebody
 //! asks.
 
+mod asked;
+mod given;
+
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+pub use asked::Asked;
+pub use given::Given;
+
 use super::columns::Columns;
 use super::{Candidates, Order};
-use crate::policy::{CallError, Leg, LegStage, Placement, Plugin, Registry, Request, Slot, Stage, Verdict};
+use crate::clock::Nanos;
+use crate::policy::{CallError, Facts, Plugin, Registry, Request, Slot, Stage};
 use crate::pool::Endpoint;
-use crate::types::{Api, Arm, EndpointId, Profile};
+use crate::types::{Arm, EndpointId, Profile};
 
 /// Candidates of one judgement that are kept, and as many of its order.
 const MAX_KEPT: usize = 256;
-
-/// A usable answer of a policy.
-#[derive(Debug, Clone)]
-pub enum Given {
-    /// One score a candidate.
-    Scores(Vec<f32>),
-    /// Endpoints kept or picked, in order.
-    Endpoints(Vec<Arc<Endpoint>>),
-    /// Of admission.
-    Verdict(Verdict),
-    /// Of flow control.
-    Placement(Placement),
-    /// Of disaggregation: each leg with its endpoints.
-    Legs(Vec<(LegStage, Vec<Arc<Endpoint>>)>),
-}
-
-impl Given {
-    pub(super) fn verdict(verdict: &Verdict) -> Self {
-        Self::Verdict(verdict.clone())
-    }
-
-    pub(super) fn placement(placement: &Placement) -> Self {
-        Self::Placement(placement.clone())
-    }
-
-    pub(super) fn kept(candidates: &Candidates, positions: &[u32]) -> Self {
-        Self::Endpoints(at(candidates, positions))
-    }
-
-    pub(super) fn legs(candidates: &Candidates, legs: &[Leg]) -> Self {
-        Self::Legs(legs.iter().map(|leg| (leg.stage, at(candidates, &leg.candidates))).collect())
-    }
-
-    fn to_json(&self) -> Value {
-        match self {
-            Self::Scores(scores) => numbers(scores),
-            Self::Endpoints(endpoints) => names(endpoints),
-            Self::Verdict(Verdict::Accept) => json!("accept"),
-            Self::Verdict(Verdict::Reject(rejection)) => {
-                json!({"status": rejection.status, "reason": rejection.reason, "retry_after_ms": rejection.retry_after_ms})
-            }
-            Self::Placement(placement) => json!({
-                "flow": placement.flow, "band": placement.band, "weight": placement.weight,
-                "cost": placement.cost, "rank": placement.rank, "ceiling": placement.ceiling,
-                "ttl_ms": placement.ttl_ms,
-            }),
-            Self::Legs(legs) => {
-                let legs =
-                    legs.iter().map(|(stage, order)| json!({"stage": stage, "candidates": names(order)}));
-                Value::Array(legs.collect())
-            }
-        }
-    }
-}
-
-fn at(candidates: &Candidates, positions: &[u32]) -> Vec<Arc<Endpoint>> {
-    positions.iter().filter_map(|position| candidates.at(*position)).cloned().collect()
-}
 
 /// What one policy said.
 #[derive(Debug, Clone)]
@@ -99,14 +48,38 @@ impl Answer {
     }
 }
 
+/// Candidates as policies saw them.
+#[derive(Debug)]
+struct Seen {
+    now: Nanos,
+    /// How many there were; fewer may be kept.
+    of: usize,
+    endpoints: Arc<Vec<Arc<Endpoint>>>,
+    columns: Columns,
+}
+
+impl Seen {
+    fn of(candidates: &Candidates) -> Self {
+        let endpoints = Arc::clone(candidates.endpoints());
+        Self { now: candidates.at_time(), of: endpoints.len(), endpoints, columns: candidates.take_columns() }
+    }
+
+    fn shorten(&mut self) {
+        if self.endpoints.len() > MAX_KEPT {
+            self.endpoints = Arc::new(self.endpoints.iter().take(MAX_KEPT).cloned().collect());
+            self.columns = self.columns.shortened(MAX_KEPT);
+        }
+    }
+}
+
 /// How the candidates of one profile were judged.
 #[derive(Debug)]
 struct Judgement {
     profile: Profile,
-    endpoints: Arc<Vec<Arc<Endpoint>>>,
-    columns: Columns,
+    seen: Seen,
     /// Those that the filters left, with their sums.
     left: Arc<Vec<Arc<Endpoint>>>,
+    left_of: usize,
     scores: Vec<f32>,
     order: Vec<Arc<Endpoint>>,
 }
@@ -129,6 +102,10 @@ pub struct Trace {
     answers: Vec<Answer>,
     judging: Vec<(Profile, Arc<Candidates>)>,
     judgements: Vec<Judgement>,
+    /// What admission and placement saw, unless the same candidates were judged afterwards.
+    asked: Option<Arc<Candidates>>,
+    /// What disaggregation saw, and the position of the decode endpoint.
+    split: Option<(Arc<Candidates>, u32)>,
     tried: Vec<Tried>,
     served: Option<Arc<Endpoint>>,
     prefill: Option<Arc<Endpoint>>,
@@ -149,6 +126,8 @@ impl Trace {
             answers: Vec::new(),
             judging: Vec::new(),
             judgements: Vec::new(),
+            asked: None,
+            split: None,
             tried: Vec::new(),
             served: None,
             prefill: None,
@@ -236,6 +215,16 @@ impl Trace {
         });
     }
 
+    /// Admission or placement is asked about these.
+    pub(super) fn asked_of(&mut self, candidates: &Arc<Candidates>) {
+        self.asked = Some(Arc::clone(candidates));
+    }
+
+    /// Disaggregation was asked about these.
+    pub(super) fn split_of(&mut self, candidates: &Arc<Candidates>, decode: u32) {
+        self.split = Some((Arc::clone(candidates), decode));
+    }
+
     pub(super) fn judge(&mut self, profile: Profile, candidates: &Arc<Candidates>) {
         self.judging.push((profile, Arc::clone(candidates)));
     }
@@ -252,26 +241,33 @@ impl Trace {
         if left.endpoints().len() != all.endpoints().len() {
             all.read_like(left);
         }
-        let columns = all.take_columns();
-        let (endpoints, left) = (Arc::clone(all.endpoints()), Arc::clone(left.endpoints()));
+        self.asked.take_if(|asked| Arc::ptr_eq(asked, all));
+        let (seen, left) = (Seen::of(all), Arc::clone(left.endpoints()));
         let order = order.iter().take(MAX_KEPT).cloned().collect();
-        self.judgements.push(Judgement { profile, endpoints, columns, left, scores, order });
+        self.judgements.push(Judgement { profile, seen, left_of: left.len(), left, scores, order });
     }
 
     /// The finished record, with the status that the client got.
     #[must_use]
     pub fn finish(&mut self, status: u16) -> Explanation {
         for (profile, candidates) in std::mem::take(&mut self.judging) {
-            let (endpoints, columns) = (Arc::clone(candidates.endpoints()), candidates.take_columns());
+            self.asked.take_if(|asked| Arc::ptr_eq(asked, &candidates));
             self.judgements.push(Judgement {
                 profile,
-                endpoints,
-                columns,
+                seen: Seen::of(&candidates),
                 left: Arc::default(),
+                left_of: 0,
                 scores: Vec::new(),
                 order: Vec::new(),
             });
         }
+        let shortened = |candidates: &Candidates| {
+            let mut seen = Seen::of(candidates);
+            seen.shorten();
+            seen
+        };
+        let asked = self.asked.take().map(|candidates| shortened(&candidates));
+        let split = self.split.take().map(|(candidates, decode)| (shortened(&candidates), decode));
         for judgement in &mut self.judgements {
             judgement.shorten();
         }
@@ -281,10 +277,10 @@ impl Trace {
             }
         }
         Explanation {
-            id: Arc::clone(&self.request.id),
-            api: self.request.api,
-            model: self.request.model.clone(),
-            prompt_tokens: self.request.prompt_tokens,
+            facts: Facts::of(&self.request, self.request.arrived),
+            arrived: self.request.arrived,
+            asked,
+            split,
             pool: self.pool.clone(),
             chain: self.chain.clone(),
             generation: self.generation,
@@ -303,23 +299,21 @@ impl Trace {
 
 impl Judgement {
     fn shorten(&mut self) {
-        if self.endpoints.len() <= MAX_KEPT {
-            return;
+        if self.left.len() > MAX_KEPT {
+            self.left = Arc::new(self.left.iter().take(MAX_KEPT).cloned().collect());
+            self.scores.truncate(MAX_KEPT);
         }
-        self.endpoints = Arc::new(self.endpoints.iter().take(MAX_KEPT).cloned().collect());
-        self.left = Arc::new(self.left.iter().take(MAX_KEPT).cloned().collect());
-        self.scores.truncate(MAX_KEPT);
-        self.columns = self.columns.shortened(MAX_KEPT);
+        self.seen.shorten();
     }
 }
 
 /// The record of a finished request.
 #[derive(Debug)]
 pub struct Explanation {
-    id: Arc<str>,
-    api: Api,
-    model: Box<str>,
-    prompt_tokens: u32,
+    facts: Facts,
+    arrived: Nanos,
+    asked: Option<Seen>,
+    split: Option<(Seen, u32)>,
     pool: Box<str>,
     chain: Box<str>,
     generation: u64,
@@ -338,7 +332,7 @@ impl Explanation {
     /// The request's id.
     #[must_use]
     pub fn id(&self) -> &str {
-        &self.id
+        &self.facts.id
     }
 
     /// The record as the admin API shows it.
@@ -349,16 +343,16 @@ impl Explanation {
         let attempts =
             self.tried.iter().map(|tried| json!({"endpoint": tried.endpoint.name, "why": tried.why}));
         json!({
-            "request_id": self.id,
-            "api": self.api,
-            "model": self.model,
-            "prompt_tokens": self.prompt_tokens,
+            "request_id": self.facts.id,
+            "api": self.facts.api,
+            "model": self.facts.model,
+            "prompt_tokens": self.facts.prompt_tokens,
             "pool": self.pool,
             "chain": self.chain,
             "generation": self.generation,
             "arm": if self.arm == Arm::BASE { "base" } else { "candidate" },
-            "candidates": decode.map_or(json!([]), |judgement| names(&judgement.endpoints)),
-            "columns": decode.map_or(json!({}), |judgement| columns(&judgement.columns, registry)),
+            "candidates": decode.map_or(json!([]), |judgement| names(&judgement.seen.endpoints)),
+            "columns": decode.map_or(json!({}), |judgement| columns(&judgement.seen.columns, registry)),
             "answers": self.answers.iter().map(Answer::to_json).collect::<Vec<_>>(),
             "scores": decode.map_or(json!([]), Judgement::scores_json),
             "order": decode.map_or(json!([]), |judgement| names(&judgement.order)),
@@ -380,7 +374,7 @@ impl Judgement {
             let position = self.left.iter().position(|left| left.id == endpoint.id);
             position.and_then(|position| self.scores.get(position)).copied().unwrap_or(f32::NAN)
         };
-        let scores: Vec<f32> = self.endpoints.iter().map(score).collect();
+        let scores: Vec<f32> = self.seen.endpoints.iter().map(score).collect();
         numbers(&scores)
     }
 }

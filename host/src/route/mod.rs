@@ -26,7 +26,7 @@ mod pipeline;
 mod tests;
 
 pub use candidates::Candidates;
-pub use explain::{Answer, Explanation, Given, Trace};
+pub use explain::{Answer, Asked, Explanation, Given, Trace};
 pub use lane::{Lane, RouteMode};
 pub use order::Order;
 pub use pipeline::{Choice, PlannedLeg, Refusal, admit, choose, place};

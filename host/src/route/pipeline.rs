@@ -70,9 +70,13 @@ pub fn admit(
 ) -> Result<(), Refusal> {
     let view = Arc::clone(candidates) as Arc<dyn EndpointView>;
     let call = Call { request, endpoints: &view, budget };
+    if !chain.admission.is_empty() {
+        trace.asked_of(candidates);
+    }
     for slot in &chain.admission {
         let answer = ask(slot, Stage::Admission, &*lane.clock, budget, |policy| {
-            policy.admit(call).and_then(clean::verdict)
+            let cleaned = |said| clean::verdict(said).inspect_err(|error| policy.unusable(call, error));
+            policy.admit(call).and_then(cleaned)
         });
         trace.note(slot, Stage::Admission, None, answer.as_ref().map(Given::verdict));
         match answer {
@@ -98,10 +102,12 @@ pub fn place(
     trace: &mut Trace,
 ) -> Result<Placement, Refusal> {
     let Some(slot) = &chain.flow else { return Ok(first_come(request)) };
+    trace.asked_of(candidates);
     let view = Arc::clone(candidates) as Arc<dyn EndpointView>;
     let call = Call { request, endpoints: &view, budget };
     let answer = ask(slot, Stage::FlowControl, &*lane.clock, budget, |policy| {
-        policy.place(call).and_then(clean::placement)
+        let cleaned = |said| clean::placement(said).inspect_err(|error| policy.unusable(call, error));
+        policy.place(call).and_then(cleaned)
     });
     trace.note(slot, Stage::FlowControl, None, answer.as_ref().map(Given::placement));
     match answer {
@@ -194,7 +200,8 @@ impl Judging<'_> {
             let view = Arc::clone(&left) as Arc<dyn EndpointView>;
             let call = self.call(&view);
             let answer = ask(slot, Stage::Filter, &*self.lane.clock, self.budget, |policy| {
-                policy.keep(call).and_then(|kept| clean::positions(kept, view.len()))
+                let kept = policy.keep(call)?;
+                clean::positions(kept, view.len()).inspect_err(|error| policy.unusable(call, error))
             });
             trace.note(
                 slot,
@@ -224,7 +231,8 @@ impl Judging<'_> {
         let call = self.call(&view);
         for slot in judges(&self.serving.chain.scorers, profile) {
             let answer = ask(slot, Stage::Scorer, &*self.lane.clock, self.budget, |policy| {
-                policy.score(call).and_then(|scores| clean::scores(scores, view.len()))
+                let scores = policy.score(call)?;
+                clean::scores(scores, view.len()).inspect_err(|error| policy.unusable(call, error))
             });
             match answer {
                 Ok(scores) => {
@@ -258,7 +266,9 @@ impl Judging<'_> {
         let call = self.call(&view);
         let count = u32::try_from(left.len()).unwrap_or(u32::MAX);
         let answer = ask(slot, Stage::Picker, &*self.lane.clock, self.budget, |policy| {
-            policy.pick(call, scores, count).and_then(|picked| clean::positions(picked, view.len()))
+            let picked = policy.pick(call, scores, count)?;
+            let cleaned = clean::positions(picked, view.len());
+            cleaned.inspect_err(|error| policy.unusable(call, scores, count, error))
         });
         trace.note(
             slot,
@@ -289,10 +299,7 @@ impl Judging<'_> {
         let call = self.call(&view);
         let answer = ask(slot, Stage::Disaggregation, &*self.lane.clock, self.budget, |policy| {
             let legs = policy.split(call, position)?;
-            for leg in &legs {
-                clean::positions(leg.candidates.clone(), view.len())?;
-            }
-            Ok(legs)
+            clean::legs(legs, view.len()).inspect_err(|error| policy.unusable(call, position, error))
         });
         trace.note(
             slot,
@@ -300,6 +307,7 @@ impl Judging<'_> {
             Some(Profile::Prefill),
             answer.as_ref().map(|legs| Given::legs(&everyone, legs)),
         );
+        trace.split_of(&everyone, position);
         let legs = match answer {
             Ok(legs) => legs,
             Err(error) => {

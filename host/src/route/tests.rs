@@ -60,6 +60,7 @@ fn plugin(on_error: OnError, on_empty: OnEmpty) -> Arc<Plugin> {
         on_empty,
         required: false,
         profiles: vec![Profile::Decode, Profile::Prefill],
+        config: Arc::new(crate::config::PluginConfig::named("scripted")),
         health: Health::default(),
         times: CallTimes::default(),
     })

@@ -1,26 +1,29 @@
-//! A scorer that counts its calls in `store` and says the count by a metric.
+//! A scorer whose answers depend on how often this very instance was asked, and which keeps something of every call.
 
-use sluicegate_sdk::{Columns, EndpointsView, Error, Manifest, Policy, RequestView, Scorer, metrics, store};
+use std::cell::RefCell;
 
-struct Remembers;
+use sluicegate_sdk::{Columns, EndpointsView, Error, Manifest, Policy, RequestView, Scorer};
+
+struct Remembers {
+    asked: RefCell<Vec<[u64; 64]>>,
+}
 
 impl Policy for Remembers {
     fn manifest() -> Manifest {
-        Manifest::new("remembers", "1.0.0", "counts its calls in the store")
+        Manifest::new("remembers", "1.0.0", "counts its calls")
     }
 
     fn configure(_json: &str, _columns: &mut Columns) -> Result<Self, Error> {
-        Ok(Self)
+        Ok(Self { asked: RefCell::default() })
     }
 }
 
 impl Scorer for Remembers {
     fn score(&self, request: &dyn RequestView, endpoints: &dyn EndpointsView) -> Vec<f32> {
-        if !guests::on_trial(request) {
-            let count = store::add("calls", 1, None).unwrap_or(-1);
-            metrics::gauge("calls_seen", &[], count as f64);
-        }
-        vec![0.5; endpoints.len()]
+        let mut asked = self.asked.borrow_mut();
+        asked.push([u64::from(request.prompt_tokens()); 64]);
+        let score = 1.0 / (1.0 + asked.len() as f32);
+        vec![score; endpoints.len()]
     }
 }
 

@@ -19,7 +19,7 @@ use crate::policy::Reason;
 #[derive(Debug, Clone)]
 pub(super) enum Task {
     /// The file is there, changed, or gone.
-    Read(Place, Option<File>),
+    Read(Place, Option<Arc<File>>),
     /// The version before shall be in force again.
     Return,
     /// The candidate shall be in force.
@@ -92,7 +92,7 @@ pub(super) struct Entry {
     pub(super) candidate: Option<Candidate>,
     pub(super) record: Record,
     /// What the last scan saw.
-    pub(super) seen: BTreeMap<Place, Option<File>>,
+    pub(super) seen: BTreeMap<Place, Option<Arc<File>>>,
     /// Digests of the files, as they were read last.
     pub(super) holds: BTreeMap<Place, Box<str>>,
     pub(super) todo: VecDeque<Task>,

@@ -144,7 +144,7 @@ impl Catalog {
                 if paths.as_ref().is_some_and(|paths| paths.iter().any(|path| changing(path))) {
                     continue;
                 }
-                let file = paths.and_then(|paths| File::find(&state.listing, paths));
+                let file = paths.and_then(|paths| File::find(&state.listing, paths)).map(Arc::new);
                 let entry =
                     state.entries.entry(name.clone()).or_insert_with(|| Entry::new(Record::default()));
                 // Nothing has been seen of a plugin that was just heard of, so that there is no file is news.

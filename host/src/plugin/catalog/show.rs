@@ -125,6 +125,7 @@ fn counted(
         loads: tally.loads,
         refusals: tally.refusals.clone(),
         failed_before: tally.failed_before.clone(),
+        cases: Arc::clone(&kept.cases),
         series: Arc::clone(&kept.series),
     }
 }

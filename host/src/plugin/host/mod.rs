@@ -18,6 +18,7 @@ use wasmtime::ResourceLimiter;
 use wasmtime::component::Resource;
 
 use super::budget::Deadline;
+use super::case::Recorder;
 use super::kv::Store;
 use super::series::Series;
 use crate::clock::{Clock, MILLI, Nanos};
@@ -60,6 +61,8 @@ pub(super) struct Shared {
     pub(super) memory_bytes: usize,
     /// Columns that the guest resolved in `configure`.
     pub(super) resolved: Mutex<BTreeSet<ColumnId>>,
+    /// Writes down calls that fail.
+    pub(super) recorder: Recorder,
 }
 
 /// What a call is about.
@@ -88,6 +91,8 @@ pub(super) struct Guest {
     now: Nanos,
     random: u64,
     memory_refused: bool,
+    /// Bytes of its memories together.
+    memory_bytes: usize,
     log_window: (Nanos, u32),
 }
 
@@ -101,6 +106,7 @@ impl Guest {
             now: 0,
             random: 0,
             memory_refused: false,
+            memory_bytes: 0,
             log_window: (0, 0),
         }
     }
@@ -134,15 +140,23 @@ impl Guest {
         self.memory_refused
     }
 
+    /// Bytes of the instance's memories together.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.memory_bytes
+    }
+
     fn now_ms(&self) -> u64 {
         self.now / MILLI
     }
 }
 
 impl ResourceLimiter for Guest {
-    fn memory_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+    fn memory_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
         let allowed = desired <= self.shared.memory_bytes;
         self.memory_refused |= !allowed;
+        if allowed {
+            self.memory_bytes += desired.saturating_sub(current);
+        }
         Ok(allowed)
     }
 

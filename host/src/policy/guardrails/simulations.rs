@@ -138,13 +138,13 @@ impl Pool {
         let rails = Guardrails::default();
         let began = 100.0;
         let mut at = began - 60.0;
-        let mut trial: Option<Trial> = None;
+        let mut trial: Option<Comparison> = None;
         let mut evaluations = 0;
         for second in 0..60 + TRIAL {
             let on_trial = second.saturating_sub(60);
             if second == 60 {
                 let began = nanos(began);
-                trial = Some(Trial::begin(&self.windows, &rails, ARM, Split::Requests, began));
+                trial = Some(Comparison::begin(&self.windows, &rails, ARM, Split::Requests, began));
             }
             let end = began - 60.0 + (second + 1) as f64;
             let ramp = 1.0 + (self.situation.ramp - 1.0) * on_trial as f64 / TRIAL as f64;

@@ -26,7 +26,7 @@ fn evidence(split: Split, change: impl Fn(&mut Arm, &mut Sample)) -> Evidence {
         };
         match number {
             0..600 => arm = Arm::BASE,
-            600 => trial = Some(Trial::begin(&windows, &rails, ARM, split, at)),
+            600 => trial = Some(Comparison::begin(&windows, &rails, ARM, split, at)),
             _ => change(&mut arm, &mut sample),
         }
         windows.arrived(at, sample.prompt_tokens);
