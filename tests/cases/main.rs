@@ -21,6 +21,8 @@ mod errors;
 mod flow;
 mod forwarding;
 mod hostile;
+mod hostile_files;
+mod hostile_stages;
 mod language;
 mod life;
 mod models;

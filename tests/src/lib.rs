@@ -16,7 +16,8 @@
 //!   project's own simulator, [`LlamaServer`] a real llama.cpp, [`VllmServer`] a real vLLM.
 //! - [`Router`] is the built binary, started on free ports and ended when it is dropped.
 //! - [`Request`] and [`Answer`] are a real HTTP client; [`RawConnection`] sends what no client would.
-//! - [`PluginDir`] is a directory of policies, changed the ways in which operators change one.
+//! - [`PluginDir`] is a directory of policies, changed the ways in which operators change one; [`Forged`] is a
+//!   policy as no compiler makes it.
 //! - [`wait`] holds a condition to come true. Nothing here sleeps and hopes.
 //!
 //! Where the programs under test are comes from the environment that `cargo xtask test` sets ([`places`]).
@@ -31,6 +32,7 @@
 mod answer;
 mod child;
 mod engine;
+mod forged;
 mod llama;
 mod plugin_dir;
 mod raw;
@@ -45,6 +47,7 @@ pub mod wait;
 
 pub use answer::{Answer, Broken};
 pub use engine::{Engine, Live, Metrics, Received, Reply};
+pub use forged::Forged;
 pub use llama::LlamaServer;
 pub use plugin_dir::{PluginDir, builtin, digest, guest};
 pub use raw::RawConnection;

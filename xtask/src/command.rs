@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::plugins::{self, What};
 use crate::workspace::Workspace;
-use crate::{bench, demo, layers, test};
+use crate::{bench, demo, fuzz, layers, test};
 
 /// Shown with every mistake.
 pub(crate) const USAGE: &str = "\
@@ -14,7 +14,8 @@ usage: cargo xtask COMMAND
   plugins                           builds the default plugins into target/plugins
   guests [NAME…]                    builds the guests of the tests into target/guests-wasm
   layers                            checks who imports whom, and the length of files
-  bench [policies] [proxy] [swaps [--swaps N] [--json]]   the benchmarks, as ratios";
+  bench [policies] [proxy] [swaps [--swaps N] [--json]]   the benchmarks, as ratios
+  fuzz load [--minutes N]           fuzzes the loading of plugins, for 5 minutes unless told otherwise";
 
 /// What to do.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub(crate) enum Command {
     Layers,
     /// The benchmarks.
     Bench(Vec<String>),
+    /// A fuzz target.
+    Fuzz(fuzz::Options),
 }
 
 /// Reads the command line.
@@ -48,6 +51,7 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Command, Error> {
         "guests" => Ok(Command::Guests(rest.to_vec())),
         "layers" => none(rest).map(|()| Command::Layers),
         "bench" => Ok(Command::Bench(rest.to_vec())),
+        "fuzz" => fuzz::Options::parse(rest).map(Command::Fuzz),
         other => Err(Error::Usage(format!("no command is named `{other}`"))),
     }
 }
@@ -66,6 +70,7 @@ impl Command {
             Self::Guests(names) => Ok(plugins::build(workspace.root(), What::Guests(names)).map(drop)?),
             Self::Layers => layers::check(&workspace),
             Self::Bench(filter) => bench::run_benches(&workspace, &filter),
+            Self::Fuzz(options) => fuzz::run_fuzz(&workspace, &options),
         }
     }
 }

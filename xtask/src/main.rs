@@ -5,6 +5,7 @@ mod command;
 mod demo;
 mod engines;
 mod error;
+mod fuzz;
 mod layers;
 mod machine;
 mod plugins;

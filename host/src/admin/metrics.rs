@@ -136,6 +136,10 @@ fn counted(page: &mut Page, name: &str, counted: &Counted, now: Nanos) {
     for (reason, count) in &counted.refusals {
         refusals.add(&[name, ("reason", reason)], *count);
     }
+    let mut dropped = page.counter("plugin_dropped", "What a plugin wrote over its bounds, by kind");
+    for (what, count) in counted.dropped() {
+        dropped.add(&[name, ("what", what.as_str())], count);
+    }
     let aside = f64::from(u8::from(counted.aside_until(now).is_some()));
     page.gauge("plugin_set_aside", "Whether it is not asked because its calls failed").set(&[name], aside);
     for (plugin, _) in &counted.serving {
@@ -165,8 +169,7 @@ fn version(page: &mut Page, name: (&str, &str), plugin: &Plugin) {
 /// The series that the plugin itself keeps.
 fn plugins_own(page: &mut Page, name: &str, counted: &Counted) {
     const HELP: &str = "Kept by a plugin itself";
-    let (series, dropped) = &counted.series();
-    for one in series {
+    for one in &counted.series() {
         let family = format!("plugin_{}", one.name);
         let own = one.labels.iter().map(|(key, value)| (key.as_str(), value.as_str()));
         let labels: Vec<_> = [("plugin", name)].into_iter().chain(own).collect();
@@ -182,7 +185,4 @@ fn plugins_own(page: &mut Page, name: &str, counted: &Counted) {
             }
         }
     }
-    let labels = [("plugin", name)];
-    page.counter("plugin_series_dropped", "Updates of a plugin's own series over their bound")
-        .add(&labels, *dropped);
 }

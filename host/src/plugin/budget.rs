@@ -53,7 +53,7 @@ fn tick_nanos() -> Nanos {
 }
 
 /// CPU time of this thread.
-fn thread_time() -> Nanos {
+pub(super) fn thread_time() -> Nanos {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     seconds.saturating_mul(SECOND).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))

@@ -154,7 +154,14 @@ fn check_names(
     if exports(component, "plugin") {
         Ok(())
     } else {
-        let found = if found.is_empty() { "nothing".into() } else { found.join(", ") };
+        /// Names that an error lists.
+        const SHOWN: usize = 16;
+        let more = found.len().saturating_sub(SHOWN);
+        found.truncate(SHOWN);
+        let mut found = if found.is_empty() { "nothing".into() } else { found.join(", ") };
+        if more > 0 {
+            found = format!("{found} and {more} more");
+        }
         Err(ComponentError::NoPlugin { found })
     }
 }

@@ -15,7 +15,7 @@ use parking_lot::{Condvar, Mutex};
 use super::catalog::Catalog;
 use crate::clock::{Nanos, SECOND};
 use crate::flow::{Controls, Gate, Limits, dispatch};
-use crate::policy::{Chain, EndpointView, Event, Own, OwnFactory, Plugin, Slot};
+use crate::policy::{CallError, Chain, EndpointView, Event, Own, OwnFactory, Plugin, Slot};
 use crate::route::Lane;
 use crate::types::Arm;
 
@@ -140,10 +140,16 @@ impl Drop for Controller {
     }
 }
 
-/// An own instance, and whose it is.
+/// Failures in a row of `observe` or of `save` after which the plugin is set aside, however well its other stages
+/// do: each holds this thread up, and with it all other plugins of the pool.
+const STRIKES: u32 = 3;
+
+/// An own instance, whose it is, and how often in a row its calls off the path of requests failed.
 struct Owned {
     plugin: Arc<Plugin>,
     own: Box<dyn Own>,
+    observe_failures: u32,
+    save_failures: u32,
 }
 
 struct Thread {
@@ -189,14 +195,9 @@ impl Thread {
 
     fn observe(&mut self, events: &Arc<[Event]>) {
         let now = self.lane.clock.now();
-        for owned in self.flow.iter_mut().chain(&mut self.observers) {
-            if !owned.plugin.health.usable(now) {
-                continue;
-            }
-            if let Err(error) = owned.own.observe(events) {
-                owned.plugin.health.failed(error.reason, now);
-                tracing::warn!(plugin = &*owned.plugin.name, stage = "observer", %error, "plugin call failed");
-            }
+        for owned in self.usable(now) {
+            let answer = owned.own.observe(events);
+            judge(&owned.plugin, "observer", &mut owned.observe_failures, answer, now);
         }
     }
 
@@ -206,12 +207,15 @@ impl Thread {
             return;
         }
         self.saved_at = now;
-        for owned in self.flow.iter_mut().chain(&mut self.observers) {
-            if let Err(error) = owned.own.save() {
-                owned.plugin.health.failed(error.reason, now);
-                tracing::warn!(plugin = &*owned.plugin.name, stage = "handoff", %error, "plugin call failed");
-            }
+        for owned in self.usable(now) {
+            let answer = owned.own.save().map(drop);
+            judge(&owned.plugin, "handoff", &mut owned.save_failures, answer, now);
         }
+    }
+
+    fn usable(&mut self, now: Nanos) -> impl Iterator<Item = &mut Owned> {
+        let all = self.flow.iter_mut().chain(&mut self.observers);
+        all.filter(move |owned| owned.plugin.health.usable(now))
     }
 
     /// Makes own instances of what a swap brought, with the state of what they replace.
@@ -232,13 +236,30 @@ impl Thread {
             .chain(std::mem::take(&mut self.observers))
             .map(|owned| ((owned.plugin.name.clone(), owned.plugin.arm), owned))
             .collect();
-        self.flow = chain.flow_own.as_ref().and_then(|slot| succeed(slot, &mut old));
-        self.observers = observers.iter().filter_map(|slot| succeed(slot, &mut old)).collect();
+        let now = self.lane.clock.now();
+        self.flow = chain.flow_own.as_ref().and_then(|slot| succeed(slot, &mut old, now));
+        self.observers = observers.iter().filter_map(|slot| succeed(slot, &mut old, now)).collect();
     }
 }
 
+/// Counts how a call off the path of requests went.
+fn judge(plugin: &Plugin, stage: &str, in_a_row: &mut u32, answer: Result<(), CallError>, now: Nanos) {
+    let Err(error) = answer else {
+        *in_a_row = 0;
+        return;
+    };
+    *in_a_row += 1;
+    let set_aside =
+        plugin.health.failed(error.reason, now) || (*in_a_row >= STRIKES && plugin.health.set_aside(now));
+    tracing::warn!(plugin = &*plugin.name, stage, %error, set_aside, "plugin call failed");
+}
+
 /// The own instance for a slot: the one that is there if its plugin is the same, else a new one with its state.
-fn succeed(slot: &Slot<dyn OwnFactory>, old: &mut BTreeMap<(Box<str>, Arm), Owned>) -> Option<Owned> {
+fn succeed(
+    slot: &Slot<dyn OwnFactory>,
+    old: &mut BTreeMap<(Box<str>, Arm), Owned>,
+    now: Nanos,
+) -> Option<Owned> {
     let plugin = Arc::clone(&slot.plugin);
     let predecessor = old.remove(&(plugin.name.clone(), plugin.arm));
     if let Some(owned) = predecessor.as_ref()
@@ -249,7 +270,7 @@ fn succeed(slot: &Slot<dyn OwnFactory>, old: &mut BTreeMap<(Box<str>, Arm), Owne
     let mut own = match slot.policy.own() {
         Ok(own) => own,
         Err(error) => {
-            plugin.health.failed(error.reason, 0);
+            plugin.health.failed(error.reason, now);
             tracing::error!(plugin = &*plugin.name, %error, "no own instance; its stages take their defaults");
             return None;
         }
@@ -260,5 +281,5 @@ fn succeed(slot: &Slot<dyn OwnFactory>, old: &mut BTreeMap<(Box<str>, Arm), Owne
     {
         tracing::warn!(plugin = &*plugin.name, %error, "the state of the version before is refused; it starts clean");
     }
-    Some(Owned { plugin, own })
+    Some(Owned { plugin, own, observe_failures: 0, save_failures: 0 })
 }

@@ -12,7 +12,7 @@ use wasmtime::Store;
 use super::bindings::exports::sluicegate::policy as stage;
 use super::case::Question;
 use super::component::Linked;
-use super::host::{Guest, Shared, Subject};
+use super::host::{self, Guest, Needs, Shared, Subject};
 use crate::clock::{MILLI, Nanos};
 use crate::policy::{CallError, ColumnId, Reason};
 
@@ -95,6 +95,11 @@ impl Instances {
         &self.linked.stages
     }
 
+    /// What an instance would need beyond its caps.
+    pub(super) fn needs(&self) -> Option<Needs> {
+        Needs::beyond(self.linked.pre.component(), self.shared.memory_bytes)
+    }
+
     /// The columns that the guest resolved.
     pub(super) fn columns(&self) -> Vec<ColumnId> {
         self.shared.resolved.lock().iter().copied().collect()
@@ -131,7 +136,7 @@ impl Instances {
     /// A fresh instance, configured.
     pub(super) fn make(&self) -> Result<Warm, CallError> {
         let mut store = Store::new(self.linked.pre.engine(), Guest::new(Arc::clone(&self.shared)));
-        store.limiter(|guest| guest);
+        host::bound(&mut store);
         store.epoch_deadline_callback(|mut context| {
             if context.data_mut().deadline.tick() {
                 Err(wasmtime::Error::msg("the call used up its deadline"))

@@ -1,7 +1,7 @@
 //! The `store` of a plugin: keys and values shared by its instances and kept across its versions.
 //!
-//! Bounded in keys and bytes. Expired keys go when they are met, and all at once before a write is
-//! refused for want of room.
+//! Bounded in keys and bytes, each and together. Expired keys go when they are met, and all at once before a
+//! write is refused for want of room. A write that is refused changes nothing.
 //!
 //! A candidate has a store that lies over the plugin's: it sees what the plugin stored, and what it writes
 //! itself nobody else sees until [`Store::adopt`].
@@ -13,6 +13,10 @@ use parking_lot::Mutex;
 
 use crate::clock::{MILLI, Nanos};
 
+/// Bytes of a key.
+const MAX_KEY: usize = 1_024;
+/// Bytes of a value. Every `get` copies it.
+const MAX_VALUE: usize = 1024 * 1024;
 /// Keys of one plugin at most.
 const MAX_KEYS: usize = 65_536;
 /// Bytes of keys and values of one plugin at most.
@@ -30,6 +34,9 @@ struct Inner {
     /// Keys of the store below that were removed here.
     gone: HashSet<String>,
     bytes: usize,
+    /// No key expires before this, so that a plugin that writes into a full store does not have it searched
+    /// each time.
+    expiry_from: Nanos,
 }
 
 /// Keys and values of one plugin.
@@ -104,7 +111,7 @@ impl Store {
             Some(value) => inner.put(key, value, expiry(ttl_ms, now), now)?,
             None => {
                 inner.remove(&key);
-                if self.below.is_some() {
+                if self.below.as_ref().is_some_and(|below| below.get(&key, now).is_some()) {
                     inner.gone.insert(key);
                 }
             }
@@ -135,44 +142,68 @@ impl Inner {
     }
 
     fn put(&mut self, key: String, bytes: Vec<u8>, expires: Option<Nanos>, now: Nanos) -> Result<(), String> {
-        let size = key.len() + bytes.len();
-        self.remove(&key);
-        if !self.fits(size) {
+        if key.len() > MAX_KEY || bytes.len() > MAX_VALUE {
+            return Err(format!(
+                "a key of {} bytes with a value of {}; keys of up to {MAX_KEY} and values of up to {MAX_VALUE} are stored",
+                key.len(),
+                bytes.len()
+            ));
+        }
+        if !self.fits(&key, &bytes) {
             self.expire(now);
         }
-        if !self.fits(size) {
+        if !self.fits(&key, &bytes) {
             return Err(format!(
                 "the store is full: {} keys of {MAX_KEYS}, {} bytes of {MAX_BYTES}",
                 self.values.len(),
                 self.bytes
             ));
         }
-        self.bytes += size;
+        self.remove(&key);
+        self.bytes += size(&key, &bytes);
+        if let Some(at) = expires {
+            self.expiry_from = self.expiry_from.min(at);
+        }
         self.gone.remove(&key);
         self.values.insert(key, Value { bytes, expires });
         Ok(())
     }
 
-    fn fits(&self, size: usize) -> bool {
-        self.values.len() < MAX_KEYS && self.bytes + size <= MAX_BYTES
+    /// Whether there is room, given that an old value of the key goes.
+    fn fits(&self, key: &str, bytes: &[u8]) -> bool {
+        let old = self.values.get(key);
+        let freed = old.map_or(0, |value| size(key, &value.bytes));
+        self.values.len() - usize::from(old.is_some()) < MAX_KEYS
+            && self.bytes - freed + size(key, bytes) <= MAX_BYTES
     }
 
     fn remove(&mut self, key: &str) {
         if let Some(value) = self.values.remove(key) {
-            self.bytes -= key.len() + value.bytes.len();
+            self.bytes -= size(key, &value.bytes);
         }
     }
 
     fn expire(&mut self, now: Nanos) {
+        if now < self.expiry_from {
+            return;
+        }
         let bytes = &mut self.bytes;
+        let mut next = Nanos::MAX;
         self.values.retain(|key, value| {
             let keep = value.expires.is_none_or(|at| at > now);
-            if !keep {
-                *bytes -= key.len() + value.bytes.len();
+            if keep {
+                next = next.min(value.expires.unwrap_or(Nanos::MAX));
+            } else {
+                *bytes -= size(key, &value.bytes);
             }
             keep
         });
+        self.expiry_from = next;
     }
+}
+
+fn size(key: &str, bytes: &[u8]) -> usize {
+    key.len() + bytes.len()
 }
 
 #[cfg(test)]
@@ -224,8 +255,71 @@ mod tests {
     #[test]
     fn it_is_bounded_and_makes_room_by_expiry() {
         let store = Store::default();
-        store.set("big".into(), vec![0; MAX_BYTES - 100], Some(1), 0).unwrap();
+        for n in 0..15 {
+            store.set(n.to_string(), vec![0; MAX_VALUE], Some(1), 0).unwrap();
+        }
+        store.set("last".into(), vec![0; MAX_VALUE - 100], None, 0).unwrap();
         assert!(store.set("more".into(), vec![0; 200], None, 0).is_err());
         assert!(store.set("more".into(), vec![0; 200], None, 2 * MILLI).is_ok());
+        assert!(store.set("0".repeat(MAX_KEY + 1), Vec::new(), None, 0).is_err());
+        assert!(store.set("big".into(), vec![0; MAX_VALUE + 1], None, 0).is_err());
+    }
+
+    #[test]
+    fn a_write_that_is_refused_changes_nothing() {
+        let store = Store::default();
+        for n in 0..15 {
+            store.set(n.to_string(), vec![0; MAX_VALUE], None, 0).unwrap();
+        }
+        store.set("k".into(), b"old".to_vec(), None, 0).unwrap();
+        assert!(store.set("k".into(), vec![0; MAX_VALUE], None, 0).is_err());
+        assert_eq!(store.get("k", 0).as_deref(), Some(b"old".as_slice()));
+        // An old value makes room for a new one of its own key.
+        assert!(store.set("0".into(), vec![1; MAX_VALUE], None, 0).is_ok());
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Set(u8, usize, Option<u32>),
+        Delete(u8),
+        Wait(u64),
+    }
+
+    fn step() -> impl proptest::strategy::Strategy<Value = Step> {
+        use proptest::prelude::*;
+        prop_oneof![
+            (any::<u8>(), 0..2 * MAX_VALUE, proptest::option::of(0..50_u32))
+                .prop_map(|(key, len, ttl)| Step::Set(key % 40, len, ttl)),
+            any::<u8>().prop_map(|key| Step::Delete(key % 40)),
+            (0..100_u64).prop_map(Step::Wait),
+        ]
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::test_runner::Config::with_cases(48))]
+
+        #[test]
+        fn its_bytes_are_those_of_what_it_holds(steps in proptest::collection::vec(step(), 0..60)) {
+            let (store, mut now) = (Store::default(), 0);
+            for step in steps {
+                match step {
+                    Step::Set(key, len, ttl) => {
+                        let _ = store.set(key.to_string(), vec![0; len], ttl, now);
+                    }
+                    Step::Delete(key) => {
+                        let key = key.to_string();
+                        let held = store.get(&key, now);
+                        let _ = store.swap(key, held.as_deref(), None, None, now);
+                    }
+                    Step::Wait(ms) => now += ms * MILLI,
+                }
+                let inner = store.inner.lock();
+                let sum: usize = inner.values.iter().map(|(key, value)| size(key, &value.bytes)).sum();
+                proptest::prop_assert_eq!(sum, inner.bytes);
+                proptest::prop_assert!(sum <= MAX_BYTES && inner.values.len() <= MAX_KEYS);
+                let first = inner.values.values().filter_map(|value| value.expires).min();
+                proptest::prop_assert!(first.is_none_or(|at| at >= inner.expiry_from));
+            }
+        }
     }
 }

@@ -13,6 +13,7 @@ use super::host::{Grants, Shared};
 use super::instance::Instances;
 use super::kv::Store;
 use super::probe::{self, ProbeError};
+use super::quota::Quota;
 use super::series::Series;
 use crate::clock::{Clock, Nanos};
 use crate::config::{PluginConfig, Wasi};
@@ -100,6 +101,7 @@ pub(super) struct Kept {
     pub(super) store: Arc<Store>,
     pub(super) series: Arc<Series>,
     pub(super) cases: Arc<Cases>,
+    pub(super) quota: Arc<Quota>,
 }
 
 /// A compiled version of a plugin.
@@ -165,6 +167,7 @@ impl Loaded {
             registry: Arc::clone(&services.registry),
             store: Arc::clone(&kept.store),
             series: Arc::clone(&kept.series),
+            quota: Arc::clone(&kept.quota),
             grants: Grants { body: config.grant.body, headers: config.grant.headers.clone() },
             memory_bytes: config.memory_bytes,
             resolved: Mutex::default(),

@@ -1,4 +1,4 @@
-//! Series of a plugin's own, bounded so that a guest cannot fill the memory with labels.
+//! Series of a plugin's own, bounded so that a guest cannot fill the memory with names and labels.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,10 @@ use parking_lot::Mutex;
 
 /// Series (name and labels) of one plugin at most.
 const MAX_SERIES: usize = 256;
-/// Bytes of a name or label that are kept.
+/// Bytes of a name, of a label's key or of its value.
 const MAX_TEXT: usize = 128;
+/// Labels of one series.
+const MAX_LABELS: usize = 8;
 
 type Labels = Vec<(String, String)>;
 
@@ -33,63 +35,82 @@ pub struct SeriesSnapshot {
     pub value: SeriesValue,
 }
 
-#[derive(Debug, Default)]
-struct Inner {
-    values: BTreeMap<(String, Labels), SeriesValue>,
-    dropped: u64,
+/// What became of an update.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Noted {
+    /// It counts.
+    Counted,
+    /// It is over a bound, or for a series of another kind.
+    Dropped,
 }
 
 /// All series of one plugin.
 #[derive(Debug, Default)]
-pub(super) struct Series(Mutex<Inner>);
+pub(super) struct Series(Mutex<BTreeMap<(String, Labels), SeriesValue>>);
 
 impl Series {
-    pub(super) fn count(&self, name: String, labels: Labels, by: u64) {
-        self.update(name, labels, SeriesValue::Counter(0), |value| {
-            if let SeriesValue::Counter(count) = value {
+    pub(super) fn count(&self, name: String, labels: Labels, by: u64) -> Noted {
+        self.update(name, labels, SeriesValue::Counter(0), |value| match value {
+            SeriesValue::Counter(count) => {
                 *count = count.saturating_add(by);
+                Noted::Counted
             }
-        });
+            _ => Noted::Dropped,
+        })
     }
 
-    pub(super) fn gauge(&self, name: String, labels: Labels, to: f64) {
-        self.update(name, labels, SeriesValue::Gauge(0.0), |value| {
-            if let SeriesValue::Gauge(gauge) = value {
+    pub(super) fn gauge(&self, name: String, labels: Labels, to: f64) -> Noted {
+        self.update(name, labels, SeriesValue::Gauge(0.0), |value| match value {
+            SeriesValue::Gauge(gauge) => {
                 *gauge = to;
+                Noted::Counted
             }
-        });
+            _ => Noted::Dropped,
+        })
     }
 
-    pub(super) fn observe(&self, name: String, labels: Labels, seen: f64) {
-        self.update(name, labels, SeriesValue::Summary(0, 0.0), |value| {
-            if let SeriesValue::Summary(count, sum) = value {
+    pub(super) fn observe(&self, name: String, labels: Labels, seen: f64) -> Noted {
+        self.update(name, labels, SeriesValue::Summary(0, 0.0), |value| match value {
+            SeriesValue::Summary(count, sum) => {
                 *count += 1;
                 *sum += seen;
+                Noted::Counted
             }
-        });
+            _ => Noted::Dropped,
+        })
     }
 
-    /// Every series, and how many updates were dropped over the bound.
-    pub(super) fn snapshot(&self) -> (Vec<SeriesSnapshot>, u64) {
-        let inner = self.0.lock();
-        let series = inner.values.iter().map(|((name, labels), value)| SeriesSnapshot {
+    /// Every series.
+    pub(super) fn snapshot(&self) -> Vec<SeriesSnapshot> {
+        let values = self.0.lock();
+        let series = values.iter().map(|((name, labels), value)| SeriesSnapshot {
             name: name.clone(),
             labels: labels.clone(),
             value: *value,
         });
-        (series.collect(), inner.dropped)
+        series.collect()
     }
 
-    fn update(&self, name: String, labels: Labels, new: SeriesValue, change: impl FnOnce(&mut SeriesValue)) {
-        let too_long = name.len() > MAX_TEXT || labels.iter().any(|(k, v)| k.len() + v.len() > 2 * MAX_TEXT);
-        let key = (name, labels);
-        let mut inner = self.0.lock();
-        let full = inner.values.len() >= MAX_SERIES && !inner.values.contains_key(&key);
-        if too_long || full {
-            inner.dropped += 1;
-            return;
+    fn update(
+        &self,
+        name: String,
+        labels: Labels,
+        new: SeriesValue,
+        change: impl FnOnce(&mut SeriesValue) -> Noted,
+    ) -> Noted {
+        let too_long = |text: &String| text.len() > MAX_TEXT;
+        if too_long(&name)
+            || labels.len() > MAX_LABELS
+            || labels.iter().any(|(key, value)| too_long(key) || too_long(value))
+        {
+            return Noted::Dropped;
         }
-        change(inner.values.entry(key).or_insert(new));
+        let key = (name, labels);
+        let mut values = self.0.lock();
+        if values.len() >= MAX_SERIES && !values.contains_key(&key) {
+            return Noted::Dropped;
+        }
+        change(values.entry(key).or_insert(new))
     }
 }
 
@@ -98,14 +119,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_over_the_bound_is_dropped_and_counted() {
+    fn what_is_over_the_bound_is_dropped() {
         let series = Series::default();
-        for n in 0..MAX_SERIES + 5 {
-            series.count("c".into(), vec![("n".into(), n.to_string())], 1);
+        for n in 0..MAX_SERIES {
+            assert_eq!(series.count("c".into(), vec![("n".into(), n.to_string())], 1), Noted::Counted);
         }
-        series.count("c".into(), vec![("n".into(), "0".into())], 1);
-        let (all, dropped) = series.snapshot();
-        assert_eq!((all.len(), dropped), (MAX_SERIES, 5));
+        assert_eq!(series.count("d".into(), Vec::new(), 1), Noted::Dropped);
+        assert_eq!(series.count("c".into(), vec![("n".into(), "0".into())], 1), Noted::Counted);
+        let all = series.snapshot();
+        assert_eq!(all.len(), MAX_SERIES);
         assert_eq!(all[0].value, SeriesValue::Counter(2));
+    }
+
+    #[test]
+    fn names_labels_and_their_number_are_bounded() {
+        let series = Series::default();
+        let long = "x".repeat(MAX_TEXT + 1);
+        let many = vec![(String::new(), String::new()); MAX_LABELS + 1];
+        assert_eq!(series.gauge(long.clone(), Vec::new(), 1.0), Noted::Dropped);
+        assert_eq!(series.gauge("g".into(), vec![("k".into(), long.clone())], 1.0), Noted::Dropped);
+        assert_eq!(series.gauge("g".into(), vec![(long, "v".into())], 1.0), Noted::Dropped);
+        assert_eq!(series.gauge("g".into(), many, 1.0), Noted::Dropped);
+        assert_eq!(series.snapshot(), []);
+    }
+
+    #[test]
+    fn a_series_keeps_its_kind() {
+        let series = Series::default();
+        assert_eq!(series.count("n".into(), Vec::new(), 1), Noted::Counted);
+        assert_eq!(series.gauge("n".into(), Vec::new(), 7.0), Noted::Dropped);
+        assert_eq!(series.snapshot()[0].value, SeriesValue::Counter(1));
     }
 }

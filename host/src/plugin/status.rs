@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::case::Cases;
 use super::catalog::RolledBack;
+use super::quota::{Dropped, Quota};
 use super::series::{Series, SeriesSnapshot};
 use crate::clock::Nanos;
 use crate::config::{Mode, TrialMode};
@@ -36,13 +37,19 @@ pub struct Counted {
     /// Its latest failing calls.
     pub cases: Arc<Cases>,
     pub(super) series: Arc<Series>,
+    pub(super) quota: Arc<Quota>,
 }
 
 impl Counted {
-    /// Its own series, and the updates dropped over their bound.
+    /// Its own series.
     #[must_use]
-    pub fn series(&self) -> (Vec<SeriesSnapshot>, u64) {
+    pub fn series(&self) -> Vec<SeriesSnapshot> {
         self.series.snapshot()
+    }
+
+    /// What was dropped of what it logged, counted, stored and resolved, because it was over a bound.
+    pub fn dropped(&self) -> impl Iterator<Item = (Dropped, u64)> + '_ {
+        self.quota.dropped()
     }
 
     /// Calls without a usable answer, by reason.

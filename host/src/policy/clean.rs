@@ -2,6 +2,12 @@
 
 use super::{CallError, Leg, Placement, Reason, Rejection, Verdict};
 
+/// Bytes of a flow's name, and of a rejection's reason, that are kept. What is longer is cut and no failure: it may
+/// be made of what a client sent.
+const MAX_TEXT: usize = 1_024;
+/// Legs of one request. Each is a request to an engine.
+const MAX_LEGS: usize = 8;
+
 /// Scores as they may be added up, and how many had to be clamped into 0..=1.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scores {
@@ -61,15 +67,18 @@ pub fn positions(positions: Vec<u32>, len: usize) -> Result<Vec<u32>, CallError>
     Ok(positions)
 }
 
-/// Checks the legs of a split among `len` candidates.
+/// Checks legs among `len` candidates.
 ///
 /// # Errors
-/// When a leg names a position that is out of range, or one twice.
+/// When there are too many, or a position of one is out of range or repeated.
 pub fn legs(legs: Vec<Leg>, len: usize) -> Result<Vec<Leg>, CallError> {
-    for leg in &legs {
-        positions(leg.candidates.clone(), len)?;
+    if legs.len() > MAX_LEGS {
+        return Err(CallError::new(
+            Reason::Invalid,
+            format!("{} legs; a request has up to {MAX_LEGS}", legs.len()),
+        ));
     }
-    Ok(legs)
+    legs.into_iter().map(|leg| Ok(Leg { candidates: positions(leg.candidates, len)?, ..leg })).collect()
 }
 
 /// Checks positions among `len` flows; a flow may be named more than once.
@@ -90,7 +99,10 @@ pub fn flows(chosen: Vec<u32>, len: usize) -> Result<Vec<u32>, CallError> {
 ///
 /// # Errors
 /// When a rejection's status is none of 400 to 599.
-pub fn verdict(verdict: Verdict) -> Result<Verdict, CallError> {
+pub fn verdict(mut verdict: Verdict) -> Result<Verdict, CallError> {
+    if let Verdict::Reject(Rejection { reason, .. }) = &mut verdict {
+        reason.truncate(reason.floor_char_boundary(MAX_TEXT));
+    }
     match &verdict {
         Verdict::Reject(Rejection { status, .. }) if !(400..=599).contains(status) => Err(CallError::new(
             Reason::Invalid,
@@ -104,7 +116,7 @@ pub fn verdict(verdict: Verdict) -> Result<Verdict, CallError> {
 ///
 /// # Errors
 /// When a number is not finite or the weight is not above 0.
-pub fn placement(placement: Placement) -> Result<Placement, CallError> {
+pub fn placement(mut placement: Placement) -> Result<Placement, CallError> {
     let Placement { weight, rank, ceiling, .. } = placement;
     if !weight.is_finite() || !rank.is_finite() || !ceiling.is_finite() {
         return Err(CallError::new(
@@ -117,6 +129,11 @@ pub fn placement(placement: Placement) -> Result<Placement, CallError> {
             Reason::Invalid,
             format!("placement with weight {weight}; it must be above 0"),
         ));
+    }
+    if let Some(kept) = placement.flow.get(..placement.flow.floor_char_boundary(MAX_TEXT))
+        && kept.len() < placement.flow.len()
+    {
+        placement.flow = kept.into();
     }
     Ok(placement)
 }
@@ -136,6 +153,27 @@ pub fn saturation(value: f32) -> Result<f32, CallError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_texts_are_cut_and_many_legs_refused() {
+        let long = "é".repeat(MAX_TEXT);
+        let placed = Placement {
+            flow: long.clone().into(),
+            band: 0,
+            weight: 1.0,
+            cost: 1,
+            rank: 0.0,
+            ceiling: 1.0,
+            ttl_ms: None,
+        };
+        assert_eq!(placement(placed).unwrap().flow.len(), MAX_TEXT);
+        let rejection = Rejection { status: 429, reason: long, retry_after_ms: None };
+        let Ok(Verdict::Reject(cut)) = verdict(Verdict::Reject(rejection)) else { panic!("no rejection") };
+        assert_eq!(cut.reason.len(), MAX_TEXT);
+        let leg = Leg { stage: crate::policy::LegStage::Prefill, candidates: vec![0] };
+        assert_eq!(legs(vec![leg.clone(); MAX_LEGS], 1).unwrap().len(), MAX_LEGS);
+        assert_eq!(legs(vec![leg; MAX_LEGS + 1], 1).unwrap_err().reason, Reason::Invalid);
+    }
 
     #[test]
     fn scores_outside_are_clamped_and_counted() {

@@ -171,6 +171,18 @@ impl Registry {
         self.dynamic.write().add(name, series)
     }
 
+    /// Whether a name is one of those that get a handle as they are resolved.
+    #[must_use]
+    pub fn is_dynamic(&self, name: &str) -> bool {
+        name.starts_with("label:") || name.starts_with("metric:")
+    }
+
+    /// The handle that such a name has, if it was resolved before.
+    #[must_use]
+    pub fn known(&self, name: &str) -> Option<ColumnId> {
+        self.dynamic.read().by_name.get(name).copied()
+    }
+
     /// What a handle stands for.
     #[must_use]
     pub fn get(&self, id: ColumnId) -> Option<Column> {
@@ -213,12 +225,22 @@ impl Registry {
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "bounded far below the 2^24 that f32 counts exactly")]
     pub fn intern(&self, key: &str, text: &str) -> f32 {
-        let known = self.dynamic.read().labels.get(&(Box::from(key), Box::from(text))).copied();
-        known.unwrap_or_else(|| {
+        self.number(key, text).unwrap_or_else(|| {
             let mut dynamic = self.dynamic.write();
             let next = u32::try_from(dynamic.labels.len()).unwrap_or(u32::MAX);
             *dynamic.labels.entry((key.into(), text.into())).or_insert(next)
         }) as f32
+    }
+
+    /// The number that stands for this text, if it has one. A text without one is the label of no endpoint.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "bounded far below the 2^24 that f32 counts exactly")]
+    pub fn interned(&self, key: &str, text: &str) -> Option<f32> {
+        self.number(key, text).map(|number| number as f32)
+    }
+
+    fn number(&self, key: &str, text: &str) -> Option<u32> {
+        self.dynamic.read().labels.get(&(Box::from(key), Box::from(text))).copied()
     }
 }
 

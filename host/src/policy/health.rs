@@ -96,6 +96,17 @@ impl Health {
         if state.in_a_row < IN_A_ROW && state.last.count_ones() < OF_LAST {
             return false;
         }
+        self.pause(&mut state, now)
+    }
+
+    /// Sets the plugin aside for what [`Self::failed`] cannot see among its other calls: one of its functions that
+    /// fails each time while others go well. Says whether it has just been set aside.
+    pub fn set_aside(&self, now: Nanos) -> bool {
+        self.troubled.store(1, Ordering::Relaxed);
+        self.pause(&mut self.state.lock(), now)
+    }
+
+    fn pause(&self, state: &mut State, now: Nanos) -> bool {
         if now < state.until {
             // Calls that were under way when it was set aside.
             return false;
@@ -174,6 +185,15 @@ mod tests {
             }
         }
         assert!(health.failed(Reason::NotFinite, 10));
+    }
+
+    #[test]
+    fn what_others_see_sets_it_aside_once() {
+        let health = Health::default();
+        assert!(health.set_aside(1));
+        assert!(!health.set_aside(2));
+        assert!(!health.usable(SECOND));
+        assert!(health.usable(31 * SECOND));
     }
 
     #[test]

@@ -133,9 +133,16 @@ pub struct CallError {
 }
 
 impl CallError {
-    /// An error of this kind.
+    /// An error of this kind. What is long of the message is cut: it may be a guest's own words.
     pub fn new(reason: Reason, message: impl Into<Box<str>>) -> Self {
-        Self { reason, message: message.into() }
+        /// Bytes that are kept.
+        const MAX: usize = 2_048;
+        let message: Box<str> = message.into();
+        let message = match message.get(..message.floor_char_boundary(MAX)) {
+            Some(kept) if kept.len() < message.len() => format!("{kept}…").into(),
+            _ => message,
+        };
+        Self { reason, message }
     }
 }
 

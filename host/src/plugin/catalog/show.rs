@@ -127,6 +127,7 @@ fn counted(
         failed_before: tally.failed_before.clone(),
         cases: Arc::clone(&kept.cases),
         series: Arc::clone(&kept.series),
+        quota: Arc::clone(&kept.quota),
     }
 }
 

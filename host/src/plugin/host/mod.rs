@@ -6,6 +6,7 @@
 
 #![expect(unreachable_pub, reason = "the generated bindings re-export the handles")]
 
+mod limits;
 mod services;
 mod view;
 
@@ -14,15 +15,18 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use wasmtime::ResourceLimiter;
 use wasmtime::component::Resource;
 
 use super::budget::Deadline;
 use super::case::Recorder;
 use super::kv::Store;
+use super::quota::Quota;
 use super::series::Series;
 use crate::clock::{Clock, MILLI, Nanos};
 use crate::policy::{ColumnId, EndpointView, Event, Flows, Registry, Request};
+
+use limits::Used;
+pub(super) use limits::{Needs, bound};
 
 /// Stands for the request of the call under way.
 #[derive(Debug)]
@@ -57,6 +61,7 @@ pub(super) struct Shared {
     pub(super) registry: Arc<Registry>,
     pub(super) store: Arc<Store>,
     pub(super) series: Arc<Series>,
+    pub(super) quota: Arc<Quota>,
     pub(super) grants: Grants,
     pub(super) memory_bytes: usize,
     /// Columns that the guest resolved in `configure`.
@@ -90,10 +95,8 @@ pub(super) struct Guest {
     phase: Phase,
     now: Nanos,
     random: u64,
+    used: Used,
     memory_refused: bool,
-    /// Bytes of its memories together.
-    memory_bytes: usize,
-    log_window: (Nanos, u32),
 }
 
 impl Guest {
@@ -105,9 +108,8 @@ impl Guest {
             phase: Phase::Serving,
             now: 0,
             random: 0,
+            used: Used::default(),
             memory_refused: false,
-            memory_bytes: 0,
-            log_window: (0, 0),
         }
     }
 
@@ -142,29 +144,10 @@ impl Guest {
 
     /// Bytes of the instance's memories together.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.memory_bytes
+        self.used.bytes
     }
 
     fn now_ms(&self) -> u64 {
         self.now / MILLI
-    }
-}
-
-impl ResourceLimiter for Guest {
-    fn memory_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
-        let allowed = desired <= self.shared.memory_bytes;
-        self.memory_refused |= !allowed;
-        if allowed {
-            self.memory_bytes += desired.saturating_sub(current);
-        }
-        Ok(allowed)
-    }
-
-    fn table_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
-        /// Elements of a table: functions called by pointer. Large Python guests have some 20,000.
-        const MAX_TABLE: usize = 100_000;
-        let allowed = desired <= MAX_TABLE;
-        self.memory_refused |= !allowed;
-        Ok(allowed)
     }
 }
