@@ -52,7 +52,7 @@ impl Forged {
              }";
         let package = resolve.push_str("forged.wit", world).unwrap();
         let world = resolve.select_world(&[package], Some("scorer")).unwrap();
-        embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
+        embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8, false).unwrap();
         module
     }
 
@@ -64,8 +64,8 @@ impl Forged {
     pub fn with_memories(&self, memories: u8, pages: u16) -> Vec<u8> {
         const CORE_MODULE: u8 = 1;
         const CORE_INSTANCE: u8 = 2;
-        let encoder = ComponentEncoder::default().module(&self.bytes()).unwrap();
-        let mut component = { encoder }.encode().unwrap();
+        let mut encoder = ComponentEncoder::default();
+        let mut component = encoder.module(&self.bytes()).unwrap().encode().unwrap();
         let mut depth = 0;
         let mut module = 0_u8;
         for payload in Parser::new(0).parse_all(&component) {
