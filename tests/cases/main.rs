@@ -29,6 +29,7 @@ mod models;
 mod plugin_directory;
 mod plugin_watch;
 mod retries;
+mod shadow;
 mod streaming;
 mod swaps;
 mod swaps_written;

@@ -59,21 +59,26 @@ fn main() {
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
-    println!("| endpoints | roles | Wasm, µs | native, µs | Wasm ÷ native | whole pipeline, µs |");
-    println!("|---:|---|---:|---:|---:|---:|");
+    println!(
+        "| endpoints | roles | Wasm, µs | native, µs | Wasm ÷ native | whole pipeline, µs | with a shadow, µs |"
+    );
+    println!("|---:|---|---:|---:|---:|---:|---:|");
     for (endpoints, split) in
         [(4, false), (16, false), (16, true), (1_024, false), (1_024, true), (17_000, false)]
     {
         let world = World::new(endpoints, split);
         let wasm = Serving::plain(world.wasm_chain());
         let native = Serving::plain(Arc::new(world.native_chain()));
+        let shadowed = Serving::plain(Arc::new(world.shadowed_chain()));
         let requests = (REQUESTS * 16 / endpoints.max(16)).max(60);
-        let (mut wasm_costs, mut native_costs) = (Vec::new(), Vec::new());
+        let (mut wasm_costs, mut native_costs, mut shadowed_costs) = (Vec::new(), Vec::new(), Vec::new());
         for n in 0..WARM_UP.min(requests) + requests {
             let (a, b) = (once(&world, &wasm, n), once(&world, &native, n));
+            let c = once(&world, &shadowed, n);
             if n >= WARM_UP.min(requests) {
                 wasm_costs.push(a);
                 native_costs.push(b);
+                shadowed_costs.push(c.pipeline);
             }
         }
         let pipeline = median(wasm_costs.iter().map(|cost| cost.pipeline).collect());
@@ -81,8 +86,9 @@ fn main() {
         let native = median(native_costs.iter().map(|cost| cost.policies).collect());
         let roles = if split { "prefill, decode" } else { "all do both" };
         println!(
-            "| {endpoints} | {roles} | {wasm:.1} | {native:.1} | {:.2} | {pipeline:.1} |",
-            wasm / native
+            "| {endpoints} | {roles} | {wasm:.1} | {native:.1} | {:.2} | {pipeline:.1} | {:.1} |",
+            wasm / native,
+            median(shadowed_costs),
         );
     }
 }

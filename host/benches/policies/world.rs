@@ -5,10 +5,10 @@ use std::sync::Arc;
 use sluicegate::clock::{Clock, RealClock};
 use sluicegate::config::{Flags, from_flags};
 use sluicegate::plugin::{Catalog, Runtime};
-use sluicegate::policy::{Chain, PrefixSource, Registry, Request};
+use sluicegate::policy::{Chain, PrefixSource, Registry, Request, Shadow, Stages};
 use sluicegate::pool::{EndpointSpec, Pool, PoolSpec, Report, Windows};
 use sluicegate::prefix::{Index, Sessions};
-use sluicegate::route::{Lane, RouteMode};
+use sluicegate::route::{Lane, RouteMode, ShadowSink, Snapshot};
 use sluicegate::types::{Api, Prompt, Role, Url};
 
 use crate::native;
@@ -41,6 +41,7 @@ impl World {
             windows: Windows::default(),
             registry,
             mode: RouteMode::Follow,
+            shadows: Some(Arc::new(LetsGo)),
             clock,
         });
         let mut world = Self { lane, catalog, _running: Vec::new() };
@@ -103,9 +104,34 @@ impl World {
         chain
     }
 
+    /// The same with each of its scorers as a shadow of itself.
+    pub(crate) fn shadowed_chain(&self) -> Chain {
+        let chain = Chain::clone(&self.wasm_chain());
+        let shadows = chain.scorers.iter().map(|slot| {
+            let stages = Stages { scorer: Some(Arc::clone(&slot.policy)), ..Stages::default() };
+            let plugin = Arc::clone(&slot.plugin);
+            Arc::new(Shadow { plugin, weight: slot.weight, stages, stats: Arc::default() })
+        });
+        Chain { shadows: shadows.collect(), ..chain }
+    }
+
     /// The same policies, compiled into this process.
     pub(crate) fn native_chain(&self) -> Chain {
         native::chain(&self.lane.registry, Arc::clone(&self.wasm_chain().columns))
+    }
+}
+
+/// Lets go of snapshots at once: what is left is what making them costs.
+#[derive(Debug)]
+struct LetsGo;
+
+impl ShadowSink for LetsGo {
+    fn has_room(&self) -> bool {
+        true
+    }
+
+    fn offer(&self, snapshot: Snapshot) {
+        drop(snapshot);
     }
 }
 

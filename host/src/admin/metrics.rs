@@ -4,6 +4,7 @@ use http::StatusCode;
 
 use super::answer::{Answer, typed};
 use super::router::Call;
+use super::shadow;
 use super::{Admin, AdminPool};
 use crate::clock::{Nanos, SECOND};
 use crate::plugin::{Counted, PluginStatus, SeriesValue};
@@ -38,6 +39,7 @@ fn state(admin: &Admin, page: &mut Page) {
     for status in plugins.iter() {
         plugin(page, status, now);
     }
+    shadow::metrics(page, &admin.catalog.current());
     // After all the host's own, so that a plugin's name gives way to them.
     for status in plugins.iter() {
         plugins_own(page, &status.name, &status.main);

@@ -18,6 +18,7 @@ mod page;
 mod plugins;
 mod router;
 mod server;
+mod shadow;
 #[cfg(test)]
 mod tests;
 

@@ -6,25 +6,26 @@ use serde_json::{Value, json};
 use super::Admin;
 use super::answer::{Answer, error, number, ok};
 use super::router::Call;
+use super::shadow;
 use crate::clock::{MILLI, Nanos};
 use crate::config::Mode;
 use crate::plugin::{ActError, Action, CandidateStatus, Counted, PluginStatus};
+use crate::policy::PolicySet;
 
 /// Every plugin: which version serves, how it fares, what is tried, and why a file was refused.
 pub(super) fn plugins(admin: &Admin, _: &Call) -> Answer {
     let now = admin.clock.now();
-    let plugins: Vec<_> = admin.catalog.status().iter().map(|status| shown(status, now)).collect();
+    let set = admin.catalog.current();
+    let plugins: Vec<_> = admin.catalog.status().iter().map(|status| shown(status, &set, now)).collect();
     let directory = admin.directory.as_ref().map(|directory| directory.load_full());
-    ok(&json!({
-        "plugins": plugins, "generation": admin.catalog.current().generation, "directory": directory,
-    }))
+    ok(&json!({"plugins": plugins, "generation": set.generation, "directory": directory}))
 }
 
 /// One plugin.
 pub(super) fn plugin(admin: &Admin, call: &Call) -> Answer {
     let status = admin.catalog.status();
     match status.iter().find(|status| *status.name == *call.name) {
-        Some(status) => ok(&shown(status, admin.clock.now())),
+        Some(status) => ok(&shown(status, &admin.catalog.current(), admin.clock.now())),
         None => error(StatusCode::NOT_FOUND, format!("there is no plugin `{}`", call.name)),
     }
 }
@@ -67,14 +68,16 @@ fn status_of(why: &ActError) -> StatusCode {
     }
 }
 
-fn shown(status: &PluginStatus, now: Nanos) -> Value {
+fn shown(status: &PluginStatus, set: &PolicySet, now: Nanos) -> Value {
     let mut shown = version(&status.main, now);
     let more = json!({
         "name": status.name,
         "mode": status.mode,
         "state": state(status, now),
         "loading": status.loading,
-        "candidate": status.candidate.as_ref().map(|candidate| candidate_shown(candidate, now)),
+        "candidate": status.candidate.as_ref().map(|candidate| {
+            candidate_shown(candidate, shadow::shown(set, &status.name), now)
+        }),
         "previous": status.previous.as_ref().map(|digest| match &**digest {
             "" => json!("builtin"),
             digest => json!(digest),
@@ -87,7 +90,7 @@ fn shown(status: &PluginStatus, now: Nanos) -> Value {
     shown
 }
 
-fn candidate_shown(candidate: &CandidateStatus, now: Nanos) -> Value {
+fn candidate_shown(candidate: &CandidateStatus, shadow: Option<Value>, now: Nanos) -> Value {
     let counted = &candidate.counted;
     let state = match &candidate.trial {
         None => "refused",
@@ -101,6 +104,7 @@ fn candidate_shown(candidate: &CandidateStatus, now: Nanos) -> Value {
         "mode": candidate.trial,
         "state": state,
         "held": candidate.held,
+        "shadow": shadow,
         "since_ms": candidate.trial.as_ref().map(|_| now.saturating_sub(candidate.since) / MILLI),
     });
     merge(&mut shown, more);

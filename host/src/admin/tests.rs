@@ -46,6 +46,7 @@ fn admin() -> Arc<Admin> {
         windows: crate::pool::Windows::default(),
         registry: Arc::new(Registry::default()),
         mode: crate::route::RouteMode::Follow,
+        shadows: None,
         clock: Arc::clone(&clock),
     };
     Arc::new(Admin {

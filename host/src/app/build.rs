@@ -8,7 +8,7 @@ use crate::admin::{Admin, AdminPool};
 use crate::clock::{Clock, Nanos, RealClock};
 use crate::config::{self, Config, PoolConfig};
 use crate::flow;
-use crate::plugin::{Catalog, Controller, Runtime, supervise, watch};
+use crate::plugin::{Catalog, Controller, Runtime, Shadowing, supervise, watch};
 use crate::policy::Registry;
 use crate::pool::{EndpointSpec, Pool, PoolSpec, Windows};
 use crate::prefix::{Index, Sessions};
@@ -36,13 +36,14 @@ pub(super) fn build(config: &Config) -> Result<Parts, AppError> {
     let registry = Arc::new(Registry::default());
     let runtime = Arc::new(Runtime::start()?);
     let catalog = Catalog::load(config, runtime, Arc::clone(&registry), Arc::clone(&clock));
+    let shadowing = Arc::new(Shadowing::start(Arc::clone(&clock)).map_err(AppError::Start)?);
     let metrics = Metrics::new();
     let decisions = Arc::new(Decisions::new(DECISIONS));
     let mode = if config.observe { RouteMode::Observe } else { RouteMode::Follow };
     let pools = config
         .pools
         .iter()
-        .map(|pool| service(pool, mode, &catalog, &registry, &clock, &metrics).map(Arc::new))
+        .map(|pool| service(pool, mode, &catalog, &shadowing, &registry, &clock, &metrics).map(Arc::new))
         .collect::<Result<Vec<_>, _>>()
         .map_err(AppError::Start)?;
     let watch = match &config.plugins_dir {
@@ -87,6 +88,7 @@ fn service(
     config: &PoolConfig,
     mode: RouteMode,
     catalog: &Arc<Catalog>,
+    shadowing: &Arc<Shadowing>,
     registry: &Arc<Registry>,
     clock: &Arc<dyn Clock>,
     metrics: &Metrics,
@@ -106,11 +108,12 @@ fn service(
         windows: Windows::default(),
         registry: Arc::clone(registry),
         mode,
+        shadows: Some(Arc::clone(shadowing) as _),
         clock: Arc::clone(clock),
     });
     let limits = flow::Limits { max_requests: config.queue.max_requests, max_bytes: config.queue.max_bytes };
     Ok(Service {
-        controller: Controller::start(Arc::clone(&lane), Arc::clone(catalog), limits)?,
+        controller: Controller::start(Arc::clone(&lane), Arc::clone(catalog), Arc::clone(shadowing), limits)?,
         lane,
         config: config.clone(),
         retries: RetryBudget::new(config.retry_percent, config.retry_min_per_s),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Gate;
 use crate::clock::Clock;
-use crate::policy::{CallError, EndpointView, Own, Plugin, clean};
+use crate::policy::{CallError, EndpointView, Flows, Own, Plugin, clean};
 
 /// The flow-control policy's own instance, with the plugin that its failures count for.
 pub struct Controls<'a> {
@@ -14,41 +14,71 @@ pub struct Controls<'a> {
     pub plugin: &'a Plugin,
 }
 
+/// What a round of dispatching came to.
+#[derive(Debug, Clone, Default)]
+pub struct Round {
+    /// How full the pool is, as the policy says; none without a usable answer.
+    pub saturation: Option<f32>,
+    /// Who could go and who was chosen; none where nobody could.
+    pub selection: Option<Selection>,
+    /// How many went.
+    pub went: usize,
+}
+
+/// Who could go, and who was chosen.
+#[derive(Debug, Clone)]
+pub struct Selection {
+    /// Who could.
+    pub flows: Arc<Flows>,
+    /// How many at most.
+    pub count: u32,
+    /// Positions of flows, in order.
+    pub chosen: Vec<u32>,
+}
+
 /// Asks how full the pool is and lets go as many as fit. Without a policy, and when it gives no usable answer,
-/// a pool is never full and the first to come goes first. Says whether anybody went.
+/// a pool is never full and the first to come goes first.
 pub fn dispatch(
     gate: &Arc<Gate>,
     mut controls: Option<Controls<'_>>,
     endpoints: &Arc<dyn EndpointView>,
     clock: &dyn Clock,
-) -> bool {
+) -> Round {
     let saturation = asked(&mut controls, clock, |own| own.saturation(endpoints).and_then(clean::saturation));
     gate.set_saturation(if endpoints.is_empty() { 1.0 } else { saturation.unwrap_or(0.0) });
+    let nobody = Round { saturation, ..Round::default() };
     if endpoints.is_empty() || !gate.anybody_waits() {
-        return false;
+        return nobody;
     }
     // What was let go shows in the load only once it has reserved an endpoint: a batch for each endpoint at most,
     // or the same free slot would be given away over and over.
     let Some(count) = endpoints.len().checked_sub(gate.unsettled()).filter(|count| *count > 0) else {
-        return false;
+        return nobody;
     };
     let flows = Arc::new(gate.flows(clock.now()));
     if flows.rows.is_empty() {
-        return false;
+        return nobody;
     }
     let count = u32::try_from(count).unwrap_or(u32::MAX);
     let chosen = asked(&mut controls, clock, |own| {
-        own.select(&flows, endpoints, count).and_then(|chosen| clean::flows(chosen, flows.rows.len()))
+        own.select(&flows, endpoints, count).and_then(|chosen| selection(chosen, &flows, count))
     });
     // Rows are in bands, the oldest head first: taking them in order is first come, first served.
-    let chosen = chosen.unwrap_or_else(|| (0..count).collect());
-    let ids: Vec<u32> = chosen
-        .iter()
-        .take(index(count))
-        .filter_map(|position| flows.rows.get(index(*position)))
-        .map(|row| row.id)
-        .collect();
-    gate.release(&ids) > 0
+    let chosen = chosen.unwrap_or_else(|| (0..count).take(flows.rows.len()).collect());
+    let ids: Vec<u32> =
+        chosen.iter().filter_map(|position| flows.rows.get(index(*position))).map(|row| row.id).collect();
+    let went = gate.release(&ids);
+    Round { saturation, selection: Some(Selection { flows, count, chosen }), went }
+}
+
+/// A `select`'s answer as it can be used: the first `count`. A flow may be named as often as it has requests.
+///
+/// # Errors
+/// When a position is out of range.
+pub fn selection(chosen: Vec<u32>, flows: &Flows, count: u32) -> Result<Vec<u32>, CallError> {
+    let mut chosen = clean::flows(chosen, flows.rows.len())?;
+    chosen.truncate(index(count));
+    Ok(chosen)
 }
 
 /// Asks the policy unless there is none or it is set aside, and counts how it went.

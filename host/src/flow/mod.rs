@@ -12,6 +12,6 @@ mod queue;
 #[cfg(test)]
 mod tests;
 
-pub use dispatch::{Controls, dispatch};
+pub use dispatch::{Controls, Round, Selection, dispatch, selection};
 pub use gate::{Entered, Gate, GateStatus, Limits, Pass, Place, Waiting};
 pub use queue::{Full, Outcome, Waiter};

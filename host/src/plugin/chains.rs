@@ -1,13 +1,13 @@
 //! From loaded plugins to the policy set: which plugin answers which stage of which chain.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::load::{Kept, LoadError, Loaded, Services};
 use super::policies::WasmPolicy;
 use crate::clock::Nanos;
 use crate::config::PluginConfig;
-use crate::policy::{CallTimes, Chain, Health, Plugin, Slot};
+use crate::policy::{CallTimes, Chain, Health, Plugin, Shadow, Slot, Stages};
 use crate::types::Arm;
 
 /// A plugin with one configuration, ready to be put into chains.
@@ -16,6 +16,8 @@ pub(super) struct Member {
     pub(super) config: PluginConfig,
     pub(super) weight: f32,
     policy: Arc<WasmPolicy>,
+    /// It beside a chain, the same one in every set: what it counted and its own instances stay over swaps of others.
+    shadow: OnceLock<Arc<Shadow>>,
 }
 
 impl Member {
@@ -51,6 +53,7 @@ impl Member {
             weight: config.weight.unwrap_or(manifest.default_weight),
             config,
             policy: Arc::new(WasmPolicy::new(instances, deadline)),
+            shadow: OnceLock::new(),
         })
     }
 }
@@ -94,6 +97,7 @@ pub(super) fn chain(name: &str, asked: &[Asked<'_>], shadows: &[Arc<Member>]) ->
     let members = || asked.iter().map(|asked| asked.member());
     let columns: BTreeSet<_> = members().chain(shadows).flat_map(|member| member.policy.columns()).collect();
     chain.columns = columns.into_iter().collect();
+    chain.shadows = shadows.iter().map(|member| member.shadow()).collect();
     let controls = chain.flow.as_ref().map(|slot| Arc::clone(&slot.plugin));
     for asked in asked {
         let member = asked.member();
@@ -123,5 +127,33 @@ fn join(chain: &mut Chain, member: &Member, stage: &str) {
 impl Member {
     fn slot<P: ?Sized>(&self, policy: Arc<P>) -> Slot<P> {
         Slot { plugin: Arc::clone(&self.plugin), weight: self.weight, policy }
+    }
+
+    fn shadow(&self) -> Arc<Shadow> {
+        let shadow = || Shadow {
+            plugin: Arc::clone(&self.plugin),
+            weight: self.weight,
+            stages: self.stages(),
+            stats: Arc::default(),
+        };
+        Arc::clone(self.shadow.get_or_init(|| Arc::new(shadow())))
+    }
+
+    fn stages(&self) -> Stages {
+        let exports = |stage: &str| self.plugin.stages.contains(&stage);
+        macro_rules! of {
+            ($stage:literal) => {
+                exports($stage).then(|| Arc::clone(&self.policy) as _)
+            };
+        }
+        Stages {
+            admission: of!("admission"),
+            filter: of!("filter"),
+            scorer: of!("scorer"),
+            picker: of!("picker"),
+            disaggregation: of!("disaggregation"),
+            flow: of!("flow-control"),
+            own: of!("flow-control").or_else(|| of!("observer")),
+        }
     }
 }

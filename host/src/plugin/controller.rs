@@ -13,9 +13,10 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 
 use super::catalog::Catalog;
-use crate::clock::{Nanos, SECOND};
+use super::shadow::{Heard, Shadowing};
+use crate::clock::{MILLI, Nanos, SECOND};
 use crate::flow::{Controls, Gate, Limits, dispatch};
-use crate::policy::{CallError, Chain, EndpointView, Event, Own, OwnFactory, Plugin, Slot};
+use crate::policy::{CallError, Chain, EndpointView, Event, Own, OwnFactory, Plugin, Shadow, Slot};
 use crate::route::Lane;
 use crate::types::Arm;
 
@@ -27,6 +28,8 @@ const LONGEST_WAIT: Duration = Duration::from_millis(100);
 const WAIT_WHILE_QUEUED: Duration = Duration::from_millis(5);
 /// How often the own instances save their state.
 const SAVE_EVERY: Nanos = SECOND;
+/// How often shadows hear how full the pool is while nobody waits.
+const IDLE_ROUNDS: Nanos = 50 * MILLI;
 /// Events kept for a thread that does not keep up; what comes on top is dropped and counted.
 const MAX_EVENTS: usize = 65_536;
 
@@ -102,7 +105,12 @@ impl Controller {
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub fn start(lane: Arc<Lane>, catalog: Arc<Catalog>, limits: Limits) -> std::io::Result<Self> {
+    pub fn start(
+        lane: Arc<Lane>,
+        catalog: Arc<Catalog>,
+        shadowing: Arc<Shadowing>,
+        limits: Limits,
+    ) -> std::io::Result<Self> {
         let signal = Arc::new(Signal::default());
         let poked = Arc::clone(&signal);
         let gate = Gate::new(limits, Box::new(move || poked.poke()));
@@ -115,6 +123,9 @@ impl Controller {
             chain: Arc::default(),
             flow: None,
             observers: Vec::new(),
+            shadowing,
+            shadows: Arc::default(),
+            shadowed_at: 0,
             saved_at: 0,
         };
         std::thread::Builder::new().name("pool-control".into()).spawn(move || thread.run())?;
@@ -161,6 +172,10 @@ struct Thread {
     chain: Arc<Chain>,
     flow: Option<Owned>,
     observers: Vec<Owned>,
+    shadowing: Arc<Shadowing>,
+    /// Those of the chain that have own instances.
+    shadows: Arc<[Arc<Shadow>]>,
+    shadowed_at: Nanos,
     saved_at: Nanos,
 }
 
@@ -187,13 +202,37 @@ impl Thread {
     }
 
     fn dispatch(&mut self) -> bool {
-        let endpoints: Arc<dyn EndpointView> = self.lane.standing(&self.chain);
+        let standing = self.lane.standing(&self.chain);
+        // Before anybody goes: where they go shows in the loads.
+        let seen = self.shadows_listen().then(|| standing.freeze());
+        let endpoints: Arc<dyn EndpointView> = standing;
         let controls =
             self.flow.as_mut().map(|owned| Controls { own: &mut *owned.own, plugin: &owned.plugin });
-        dispatch(&self.gate, controls, &endpoints, &*self.lane.clock)
+        let round = dispatch(&self.gate, controls, &endpoints, &*self.lane.clock);
+        let went = round.went > 0;
+        if let Some(seen) = seen {
+            self.shadowing.hear(&self.lane.pool.name, &self.shadows, Heard::Round(round, seen));
+        }
+        went
+    }
+
+    /// Whether shadows hear of the next round: of each while somebody waits.
+    fn shadows_listen(&mut self) -> bool {
+        if !self.shadows.iter().any(|shadow| shadow.stages.flow.is_some()) {
+            return false;
+        }
+        let now = self.lane.clock.now();
+        let due = self.gate.anybody_waits() || now.saturating_sub(self.shadowed_at) >= IDLE_ROUNDS;
+        if due {
+            self.shadowed_at = now;
+        }
+        due
     }
 
     fn observe(&mut self, events: &Arc<[Event]>) {
+        if !self.shadows.is_empty() {
+            self.shadowing.hear(&self.lane.pool.name, &self.shadows, Heard::Events(Arc::clone(events)));
+        }
         let now = self.lane.clock.now();
         for owned in self.usable(now) {
             let answer = owned.own.observe(events);
@@ -239,6 +278,7 @@ impl Thread {
         let now = self.lane.clock.now();
         self.flow = chain.flow_own.as_ref().and_then(|slot| succeed(slot, &mut old, now));
         self.observers = observers.iter().filter_map(|slot| succeed(slot, &mut old, now)).collect();
+        self.shadows = chain.shadows.iter().filter(|shadow| shadow.stages.own.is_some()).cloned().collect();
     }
 }
 

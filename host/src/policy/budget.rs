@@ -25,6 +25,12 @@ impl Budget {
         Self { limit, left: AtomicU64::new(limit) }
     }
 
+    /// All of it, whatever has been used.
+    #[must_use]
+    pub fn limit(&self) -> Nanos {
+        self.limit
+    }
+
     /// Takes what a call used.
     pub fn spend(&self, used: Nanos) {
         let left = self.left();

@@ -6,6 +6,7 @@
 //! label. What an answer must look like is in [`clean`]; when a policy is set aside, in [`health`]; when a new
 //! version is rolled back, in [`guardrails`].
 
+pub mod agreement;
 pub mod budget;
 pub mod clean;
 pub mod columns;
@@ -19,10 +20,12 @@ pub mod request;
 pub mod said;
 pub mod series;
 pub mod set;
+pub mod shadow;
 pub mod timing;
 pub mod trial;
 pub mod view;
 
+pub use agreement::{Agreement, Compared, Counts, ShadowStats};
 pub use budget::Budget;
 pub use columns::{Builtin, Column, ColumnId, Registry};
 pub use event::{Event, EventKind};
@@ -37,6 +40,7 @@ pub use ports::{
 pub use request::{PrefixSource, Request};
 pub use said::Said;
 pub use set::{Chain, OnEmpty, OnError, Plugin, PolicySet, Slot, Source};
+pub use shadow::{Shadow, Stages};
 pub use timing::CallTimes;
 pub use trial::{Part, PoolFacts, Serving, Share, Trial};
 pub use view::EndpointView;

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::{
     Admission, CallTimes, ColumnId, Disaggregation, Filter, FlowControl, Health, OwnFactory, Picker, Scorer,
-    Trial,
+    Shadow, Trial,
 };
 use crate::config::PluginConfig;
 use crate::types::{Arm, Profile};
@@ -106,7 +106,9 @@ pub struct Chain {
     pub flow_own: Option<Slot<dyn OwnFactory>>,
     /// Own instances of the other plugins that observe.
     pub observers: Vec<Slot<dyn OwnFactory>>,
-    /// Every column that one of its plugins resolved.
+    /// Plugins that are asked about the same requests, later and without being heard.
+    pub shadows: Vec<Arc<Shadow>>,
+    /// Every column that one of its plugins or shadows resolved.
     pub columns: Arc<[ColumnId]>,
 }
 

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 
 use super::Lane;
 use super::columns::Columns;
+use super::shadow::Frozen;
 use crate::clock::Nanos;
 use crate::policy::{Builtin, Column, ColumnId, EndpointView, Request};
 use crate::pool::Endpoint;
@@ -99,6 +100,19 @@ impl Candidates {
     /// What was computed and read, for the explanation. Nothing is left of it here.
     pub(super) fn take_columns(&self) -> Columns {
         std::mem::replace(&mut *self.columns.lock(), Columns::of(self.endpoints.len()))
+    }
+
+    /// The candidates with every column that the chain's policies and shadows resolved, as they are now: whoever is
+    /// asked later sees what those saw that are asked now.
+    #[must_use]
+    pub fn freeze(&self) -> Arc<Frozen> {
+        let mut columns = self.columns.lock();
+        for id in self.resolved.iter() {
+            if columns.get(*id).is_none() {
+                self.compute(&mut columns, *id);
+            }
+        }
+        Arc::new(Frozen::new(self.profile, Arc::clone(&self.endpoints), columns.freeze()))
     }
 
     /// Reads the same columns as `other` did: for an explanation that shows every candidate, not only those that

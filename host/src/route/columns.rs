@@ -1,5 +1,7 @@
 //! Values of candidates, column by column.
 
+use std::sync::Arc;
+
 use crate::policy::ColumnId;
 
 /// Columns that were computed together, each `len` values long.
@@ -14,6 +16,8 @@ struct Block {
 pub(super) struct Columns {
     len: usize,
     blocks: Vec<Block>,
+    /// Blocks that others hold too.
+    frozen: Vec<Arc<Vec<Block>>>,
     read: Vec<ColumnId>,
 }
 
@@ -25,10 +29,27 @@ impl Columns {
 
     /// A column that has been computed.
     pub(super) fn get(&self, id: ColumnId) -> Option<&[f32]> {
-        self.blocks.iter().find_map(|block| {
+        self.blocks().find_map(|block| {
             let position = block.ids.iter().position(|known| *known == id)?;
             block.values.get(position * self.len..(position + 1) * self.len)
         })
+    }
+
+    /// What has been computed so far, for others to keep. Nothing is copied.
+    pub(super) fn freeze(&mut self) -> Self {
+        if !self.blocks.is_empty() {
+            self.frozen.push(Arc::new(std::mem::take(&mut self.blocks)));
+        }
+        Self { len: self.len, blocks: Vec::new(), frozen: self.frozen.clone(), read: Vec::new() }
+    }
+
+    /// Bytes of all values.
+    pub(super) fn bytes(&self) -> usize {
+        self.blocks().map(|block| size_of_val(&*block.values)).sum()
+    }
+
+    fn blocks(&self) -> impl Iterator<Item = &Block> {
+        self.frozen.iter().flat_map(|blocks| blocks.iter()).chain(&self.blocks)
     }
 
     /// The same for a policy: what it read is shown in the explanation.
@@ -59,7 +80,8 @@ impl Columns {
         let blocks = self
             .shown()
             .map(|(id, values)| Block { ids: vec![id], values: values.iter().take(most).copied().collect() });
-        Self { len: most.min(self.len), blocks: blocks.collect(), read: self.read.clone() }
+        let blocks = blocks.collect();
+        Self { len: most.min(self.len), blocks, frozen: Vec::new(), read: self.read.clone() }
     }
 
     /// The values at these positions, in this order.
@@ -67,12 +89,13 @@ impl Columns {
         let at = |column: &[f32], position: u32| {
             usize::try_from(position).ok().and_then(|index| column.get(index)).copied().unwrap_or(f32::NAN)
         };
-        let blocks = self.blocks.iter().map(|block| {
+        let blocks = self.blocks().map(|block| {
             let columns = block.values.chunks(self.len.max(1));
             let values =
                 columns.flat_map(|column| positions.iter().map(move |position| at(column, *position)));
             Block { ids: block.ids.clone(), values: values.collect() }
         });
-        Self { len: positions.len(), blocks: blocks.collect(), read: self.read.clone() }
+        let blocks = blocks.collect();
+        Self { len: positions.len(), blocks, frozen: Vec::new(), read: self.read.clone() }
     }
 }

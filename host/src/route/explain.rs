@@ -15,9 +15,10 @@ pub use asked::Asked;
 pub use given::Given;
 
 use super::columns::Columns;
+use super::shadow::Draft;
 use super::{Candidates, Order};
 use crate::clock::Nanos;
-use crate::policy::{CallError, Facts, Plugin, Registry, Request, Slot, Stage};
+use crate::policy::{Budget, CallError, Facts, Plugin, Registry, Request, Slot, Stage};
 use crate::pool::Endpoint;
 use crate::types::{Arm, EndpointId, Profile};
 
@@ -27,11 +28,13 @@ const MAX_KEPT: usize = 256;
 /// What one policy said.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    plugin: Arc<Plugin>,
-    stage: Stage,
-    profile: Option<Profile>,
-    weight: f32,
-    given: Result<Given, CallError>,
+    pub(super) plugin: Arc<Plugin>,
+    pub(super) stage: Stage,
+    pub(super) profile: Option<Profile>,
+    pub(super) weight: f32,
+    /// CPU time of the call.
+    pub(super) used: Nanos,
+    pub(super) given: Result<Given, CallError>,
 }
 
 impl Answer {
@@ -94,12 +97,16 @@ struct Tried {
 /// The record of a request under way.
 #[derive(Debug)]
 pub struct Trace {
-    request: Arc<Request>,
+    pub(super) request: Arc<Request>,
     pool: Box<str>,
     chain: Box<str>,
     generation: u64,
     arm: Arm,
-    answers: Vec<Answer>,
+    pub(super) answers: Vec<Answer>,
+    /// CPU time of all calls so far.
+    spent: Nanos,
+    /// What shadows are going to be asked about; none where nobody is.
+    pub(super) draft: Option<Box<Draft>>,
     judging: Vec<(Profile, Arc<Candidates>)>,
     judgements: Vec<Judgement>,
     /// What admission and placement saw, unless the same candidates were judged afterwards.
@@ -124,6 +131,8 @@ impl Trace {
             generation,
             arm: Arm::BASE,
             answers: Vec::new(),
+            spent: 0,
+            draft: None,
             judging: Vec::new(),
             judgements: Vec::new(),
             asked: None,
@@ -198,19 +207,23 @@ impl Trace {
         self.policy_us = micros;
     }
 
+    /// Notes an answer that was asked for within `budget`, right after it came.
     pub(super) fn note<P: ?Sized>(
         &mut self,
         slot: &Slot<P>,
         stage: Stage,
         profile: Option<Profile>,
+        budget: &Budget,
         given: Result<Given, &CallError>,
     ) {
         let given = given.map_err(Clone::clone);
+        let before = std::mem::replace(&mut self.spent, budget.used());
         self.answers.push(Answer {
             plugin: Arc::clone(&slot.plugin),
             stage,
             profile,
             weight: slot.weight,
+            used: self.spent.saturating_sub(before),
             given,
         });
     }
@@ -226,6 +239,9 @@ impl Trace {
     }
 
     pub(super) fn judge(&mut self, profile: Profile, candidates: &Arc<Candidates>) {
+        if let Some(draft) = &mut self.draft {
+            draft.judging(profile, candidates);
+        }
         self.judging.push((profile, Arc::clone(candidates)));
     }
 
@@ -237,6 +253,9 @@ impl Trace {
         scores: Vec<f32>,
         order: &Order,
     ) {
+        if let Some(draft) = &mut self.draft {
+            draft.judged(profile, left.endpoints(), order);
+        }
         self.judging.retain(|(judging, _)| *judging != profile);
         if left.endpoints().len() != all.endpoints().len() {
             all.read_like(left);
@@ -250,6 +269,8 @@ impl Trace {
     /// The finished record, with the status that the client got.
     #[must_use]
     pub fn finish(&mut self, status: u16) -> Explanation {
+        // Of a request that never came to a choice.
+        self.hand_over();
         for (profile, candidates) in std::mem::take(&mut self.judging) {
             self.asked.take_if(|asked| Arc::ptr_eq(asked, &candidates));
             self.judgements.push(Judgement {

@@ -9,7 +9,7 @@ use crate::pool::{Endpoint, Pool, Reservation, Windows};
 use crate::prefix::{Index, Sessions};
 use crate::types::Profile;
 
-use super::Candidates;
+use super::{Candidates, ShadowSink};
 
 /// Whether what policies say counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub struct Lane {
     pub registry: Arc<Registry>,
     /// Whether policies are followed.
     pub mode: RouteMode,
+    /// Who asks shadows; none asks none.
+    pub shadows: Option<Arc<dyn ShadowSink>>,
     /// Time.
     pub clock: Arc<dyn Clock>,
 }

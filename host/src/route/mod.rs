@@ -22,11 +22,13 @@ mod lane;
 mod order;
 mod pick;
 mod pipeline;
+pub mod shadow;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use candidates::Candidates;
 pub use explain::{Answer, Asked, Explanation, Given, Trace};
 pub use lane::{Lane, RouteMode};
 pub use order::Order;
 pub use pipeline::{Choice, PlannedLeg, Refusal, admit, choose, place};
+pub use shadow::{ShadowSink, Snapshot};

@@ -5,9 +5,10 @@
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
+use std::sync::Arc;
 
-use super::Candidates;
 use crate::policy::Request;
+use crate::pool::Endpoint;
 
 /// Sums that differ by less count as equal: f32 noise must not decide.
 const SAME: f32 = 1e-6;
@@ -19,19 +20,27 @@ const SORTED: usize = 64;
 /// Rounded score, load for weight, lot, position.
 type Key = (f32, f32, u64, u32);
 
-/// All positions, best first.
+/// The endpoint's load for its weight, as it is now.
 #[expect(clippy::cast_precision_loss, reason = "a load that f32 cannot hold exactly is no tie")]
-pub(super) fn by_score(candidates: &Candidates, request: &Request, scores: &[f32]) -> Vec<u32> {
+pub(super) fn load(endpoint: &Endpoint) -> f32 {
+    endpoint.load.requests() as f32 / endpoint.weight.max(f32::MIN_POSITIVE)
+}
+
+/// All positions, best first. `load` is asked once for each endpoint, in order.
+pub(super) fn by_score(
+    endpoints: &[Arc<Endpoint>],
+    request: &Request,
+    scores: &[f32],
+    mut load: impl FnMut(&Endpoint) -> f32,
+) -> Vec<u32> {
     let seed = xxhash_rust::xxh64::xxh64(request.id.as_bytes(), 1);
-    let mut keyed: Vec<Key> = candidates
-        .endpoints()
+    let mut keyed: Vec<Key> = endpoints
         .iter()
         .zip(scores)
         .zip(0_u32..)
         .map(|((endpoint, score), position)| {
-            let load = endpoint.load.requests() as f32 / endpoint.weight.max(f32::MIN_POSITIVE);
             let lot = xxhash_rust::xxh64::xxh64(&endpoint.key.0.to_le_bytes(), seed);
-            ((score / SAME).round(), load, lot, position)
+            ((score / SAME).round(), load(endpoint), lot, position)
         })
         .collect();
     let better = |a: &Key, b: &Key| -> Ordering {

@@ -68,6 +68,7 @@ pub fn admit(
     budget: &Budget,
     trace: &mut Trace,
 ) -> Result<(), Refusal> {
+    trace.arrives(lane, chain, budget, candidates);
     let view = Arc::clone(candidates) as Arc<dyn EndpointView>;
     let call = Call { request, endpoints: &view, budget };
     if !chain.admission.is_empty() {
@@ -78,7 +79,7 @@ pub fn admit(
             let cleaned = |said| clean::verdict(said).inspect_err(|error| policy.unusable(call, error));
             policy.admit(call).and_then(cleaned)
         });
-        trace.note(slot, Stage::Admission, None, answer.as_ref().map(Given::verdict));
+        trace.note(slot, Stage::Admission, None, budget, answer.as_ref().map(Given::verdict));
         match answer {
             Ok(Verdict::Accept) => {}
             _ if lane.mode == RouteMode::Observe => {}
@@ -109,7 +110,7 @@ pub fn place(
         let cleaned = |said| clean::placement(said).inspect_err(|error| policy.unusable(call, error));
         policy.place(call).and_then(cleaned)
     });
-    trace.note(slot, Stage::FlowControl, None, answer.as_ref().map(Given::placement));
+    trace.note(slot, Stage::FlowControl, None, budget, answer.as_ref().map(Given::placement));
     match answer {
         // Nobody waits for a policy that is not followed.
         _ if lane.mode == RouteMode::Observe => Ok(Placement { ceiling: f32::MAX, ..first_come(request) }),
@@ -121,7 +122,7 @@ pub fn place(
     }
 }
 
-fn first_come(request: &Request) -> Placement {
+pub(super) fn first_come(request: &Request) -> Placement {
     Placement {
         flow: "".into(),
         band: 0,
@@ -146,12 +147,11 @@ pub fn choose(
     budget: &Budget,
     trace: &mut Trace,
 ) -> Result<Choice, Refusal> {
+    trace.decides(lane, &serving.chain, budget);
     let judging = Judging { lane, serving, request, budget };
-    let order = judging.order(candidates, Profile::Decode, trace)?;
-    let first = order.first().ok_or(Refusal::NoEndpoints)?;
-    let reservation = lane.reserve(request, first);
-    let legs = judging.split(first, trace)?;
-    Ok(Choice { order, reservation, legs })
+    let choice = judging.choose(candidates, trace);
+    trace.hand_over();
+    choice
 }
 
 struct Judging<'a> {
@@ -162,6 +162,14 @@ struct Judging<'a> {
 }
 
 impl Judging<'_> {
+    fn choose(&self, candidates: &Arc<Candidates>, trace: &mut Trace) -> Result<Choice, Refusal> {
+        let order = self.order(candidates, Profile::Decode, trace)?;
+        let first = order.first().ok_or(Refusal::NoEndpoints)?;
+        let reservation = self.lane.reserve(self.request, first);
+        let legs = self.split(first, trace)?;
+        Ok(Choice { order, reservation, legs })
+    }
+
     /// The endpoints of a profile in the order in which they are to be tried.
     fn order(&self, all: &Arc<Candidates>, profile: Profile, trace: &mut Trace) -> Result<Order, Refusal> {
         let judged = self.judge(all, profile, trace);
@@ -170,7 +178,7 @@ impl Judging<'_> {
             RouteMode::Observe if all.is_empty() => judged,
             RouteMode::Observe => {
                 let unscored = vec![0.0; all.len()];
-                Ok(Order::new(all, pick::by_score(all, self.request, &unscored)))
+                Ok(Order::new(all, pick::by_score(all.endpoints(), self.request, &unscored, pick::load)))
             }
         }
     }
@@ -207,6 +215,7 @@ impl Judging<'_> {
                 slot,
                 Stage::Filter,
                 Some(profile),
+                self.budget,
                 answer.as_ref().map(|kept| Given::kept(&left, kept)),
             );
             match answer {
@@ -240,10 +249,16 @@ impl Judging<'_> {
                     for (sum, score) in sums.iter_mut().zip(&scores.values) {
                         *sum += slot.weight * score;
                     }
-                    trace.note(slot, Stage::Scorer, Some(profile), Ok(Given::Scores(scores.values)));
+                    trace.note(
+                        slot,
+                        Stage::Scorer,
+                        Some(profile),
+                        self.budget,
+                        Ok(Given::Scores(scores.values)),
+                    );
                 }
                 Err(error) => {
-                    trace.note(slot, Stage::Scorer, Some(profile), Err(&error));
+                    trace.note(slot, Stage::Scorer, Some(profile), self.budget, Err(&error));
                     default_allowed(&slot.plugin, Stage::Scorer, &error)?;
                 }
             }
@@ -258,7 +273,9 @@ impl Judging<'_> {
         scores: &[f32],
         trace: &mut Trace,
     ) -> Result<Vec<u32>, Refusal> {
-        let by_score = pick::by_score(left, self.request, scores);
+        let by_score = pick::by_score(left.endpoints(), self.request, scores, |endpoint| {
+            trace.saw_load(pick::load(endpoint))
+        });
         let Some(slot) = judges(self.serving.chain.picker.as_slice(), profile).next() else {
             return Ok(by_score);
         };
@@ -274,6 +291,7 @@ impl Judging<'_> {
             slot,
             Stage::Picker,
             Some(profile),
+            self.budget,
             answer.as_ref().map(|picked| Given::kept(left, picked)),
         );
         match answer {
@@ -286,7 +304,10 @@ impl Judging<'_> {
     }
 
     fn split(&self, decode: &Arc<Endpoint>, trace: &mut Trace) -> Result<Vec<PlannedLeg>, Refusal> {
-        let Some(slot) = &self.serving.chain.disaggregation else { return Ok(Vec::new()) };
+        let slot = self.serving.chain.disaggregation.as_ref();
+        if slot.is_none() && !trace.shadows_split() {
+            return Ok(Vec::new());
+        }
         let everyone = self.lane.everyone(self.serving, self.request);
         // Engines hand KV over only when they were set up for it, and a pool says so by giving roles: where
         // every endpoint does everything there is nothing to ask.
@@ -295,6 +316,8 @@ impl Judging<'_> {
             .iter()
             .any(|endpoint| endpoint.id != decode.id && endpoint.role.prefills() != endpoint.role.decodes());
         let Some(position) = everyone.position(decode).filter(|_| elsewhere) else { return Ok(Vec::new()) };
+        trace.splits(&everyone, position);
+        let Some(slot) = slot else { return Ok(Vec::new()) };
         let view = Arc::clone(&everyone) as Arc<dyn EndpointView>;
         let call = self.call(&view);
         let answer = ask(slot, Stage::Disaggregation, &*self.lane.clock, self.budget, |policy| {
@@ -305,6 +328,7 @@ impl Judging<'_> {
             slot,
             Stage::Disaggregation,
             Some(Profile::Prefill),
+            self.budget,
             answer.as_ref().map(|legs| Given::legs(&everyone, legs)),
         );
         trace.split_of(&everyone, position);

@@ -14,7 +14,7 @@ use crate::pool::{EndpointSpec, Pool, PoolSpec, Windows};
 use crate::prefix::{Index, Sessions};
 use crate::types::{Arm, Profile, Prompt, Role, Url};
 
-struct Says<T>(Result<T, Reason>);
+pub(crate) struct Says<T>(pub(crate) Result<T, Reason>);
 
 impl<T: Clone> Says<T> {
     fn answer(&self) -> Result<T, CallError> {
@@ -46,7 +46,7 @@ impl Disaggregation for Says<Vec<Leg>> {
     }
 }
 
-fn plugin(on_error: OnError, on_empty: OnEmpty) -> Arc<Plugin> {
+pub(crate) fn plugin(on_error: OnError, on_empty: OnEmpty) -> Arc<Plugin> {
     Arc::new(Plugin {
         name: "scripted".into(),
         version: "1".into(),
@@ -66,19 +66,19 @@ fn plugin(on_error: OnError, on_empty: OnEmpty) -> Arc<Plugin> {
     })
 }
 
-fn slot<P: ?Sized>(policy: Arc<P>, on_error: OnError) -> Slot<P> {
+pub(crate) fn slot<P: ?Sized>(policy: Arc<P>, on_error: OnError) -> Slot<P> {
     Slot { plugin: plugin(on_error, OnEmpty::Reject), weight: 1.0, policy }
 }
 
-fn scorer(scores: Result<Vec<f32>, Reason>, on_error: OnError) -> Slot<dyn Scorer> {
+pub(crate) fn scorer(scores: Result<Vec<f32>, Reason>, on_error: OnError) -> Slot<dyn Scorer> {
     slot(Arc::new(Says(scores)), on_error)
 }
 
-fn filter(kept: Result<Vec<u32>, Reason>) -> Slot<dyn Filter> {
+pub(crate) fn filter(kept: Result<Vec<u32>, Reason>) -> Slot<dyn Filter> {
     slot(Arc::new(Says(kept)), OnError::Default)
 }
 
-fn lane_of(roles: &[Role]) -> Arc<Lane> {
+pub(crate) fn lane_of(roles: &[Role]) -> Arc<Lane> {
     lane_in(RouteMode::Follow, roles)
 }
 
@@ -102,15 +102,16 @@ fn lane_in(mode: RouteMode, roles: &[Role]) -> Arc<Lane> {
         windows: Windows::default(),
         registry: Arc::default(),
         mode,
+        shadows: None,
         clock: ManualClock::at(1),
     })
 }
 
-fn lane(endpoints: usize) -> Arc<Lane> {
+pub(crate) fn lane(endpoints: usize) -> Arc<Lane> {
     lane_of(&vec![Role::Both; endpoints])
 }
 
-fn request(id: &str, prompt: &str) -> Arc<Request> {
+pub(crate) fn request(id: &str, prompt: &str) -> Arc<Request> {
     let prompt = Prompt::Text(prompt.as_bytes().to_vec());
     Arc::new(Request {
         model: "m".into(),
@@ -120,7 +121,7 @@ fn request(id: &str, prompt: &str) -> Arc<Request> {
     })
 }
 
-fn chosen(
+pub(crate) fn chosen(
     lane: &Arc<Lane>,
     chain: &Chain,
     request: &Arc<Request>,
@@ -132,7 +133,7 @@ fn chosen(
     (choice, trace.finish(200).to_json(&Registry::default()))
 }
 
-fn ports(choice: &Choice) -> Vec<u16> {
+pub(crate) fn ports(choice: &Choice) -> Vec<u16> {
     choice.order.iter().map(|endpoint| endpoint.url.port).collect()
 }
 

@@ -25,6 +25,7 @@ enum Kind {
 #[derive(Debug, Clone)]
 enum Value {
     Count(u64),
+    Amount(f64),
     Level(f64),
     /// Sum, count, and the count within each upper bound (not cumulative).
     Spread(f64, u64, Vec<(f64, u64)>),
@@ -104,6 +105,18 @@ impl Sheet<'_> {
         self
     }
 
+    /// Adds to a counter of something that is no whole number, such as seconds.
+    pub fn accrue(&mut self, labels: &[Pair<'_>], amount: f64) -> &mut Self {
+        let value = self.0.samples.entry(cleaned(labels)).or_insert(Value::Amount(0.0));
+        if let Value::Amount(sum) = value
+            && amount.is_finite()
+            && amount >= 0.0
+        {
+            *sum += amount;
+        }
+        self
+    }
+
     /// Sets a gauge; what is not known (NaN) or not finite has no sample.
     pub fn set(&mut self, labels: &[Pair<'_>], level: f64) -> &mut Self {
         if level.is_finite() {
@@ -155,6 +168,7 @@ impl Collector for Page {
 fn sample(encoder: &mut MetricEncoder<'_>, value: &Value) -> fmt::Result {
     match value {
         Value::Count(count) => encoder.encode_counter::<NoLabelSet, _, u64>(count, None),
+        Value::Amount(amount) => encoder.encode_counter::<NoLabelSet, _, u64>(amount, None),
         Value::Level(level) => encoder.encode_gauge(level),
         Value::Spread(sum, count, buckets) => {
             let within: u64 = buckets.iter().map(|(_, count)| count).sum();
