@@ -1,6 +1,6 @@
 //! Every decision can be explained.
 
-use sluicegate_tests::{Engine, Router, Value, builtin, digest};
+use sluicegate_tests::{Engine, Reply, Router, Value, builtin, digest, json};
 
 #[tokio::test]
 async fn a_decision_says_what_each_policy_said() {
@@ -35,6 +35,50 @@ async fn a_decision_says_what_each_policy_said() {
     assert_eq!(scorer["digest"], digest(&builtin("prefix-affinity")));
     assert_eq!(scorer["error"], Value::Null);
     assert_eq!(scorer["values"].as_array().unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn an_answer_carries_its_decision_where_the_request_asks_for_it() {
+    let engines = [Engine::start().await, Engine::start().await];
+    let router = Router::to(&[&engines[0], &engines[1]]).start().await;
+    let asked = |id: &str| {
+        let request = router.chat("why there?").header("x-request-id", id);
+        request.header("x-sluicegate-explain", "1")
+    };
+    let answer = asked("whole").send().await.expect(200).await;
+    let (brief, endpoint) = (answer.decision(), answer.endpoint().to_owned());
+    answer.bytes().await;
+    assert_eq!(
+        (&brief["endpoint"], &brief["picked"]),
+        (&endpoint.as_str().into(), &endpoint.as_str().into())
+    );
+    let whole = router.decision("whole").await;
+    for member in ["pool", "chain", "generation", "retried", "prefill"] {
+        assert_eq!(brief[member], whole[member], "{member}");
+    }
+    let told = |decision: &Value| -> Vec<[Value; 4]> {
+        let answers = decision["answers"].as_array().unwrap().iter();
+        answers.map(|answer| ["plugin", "digest", "stage", "error"].map(|key| answer[key].clone())).collect()
+    };
+    assert!(!told(&brief).is_empty());
+    assert_eq!(told(&brief), told(&whole));
+
+    // What was tried in vain is told too, and engines never see that somebody asked.
+    engines[0].always(Reply::plain(503, "no"));
+    let mut retried = false;
+    for turn in 0..40 {
+        let answer = asked(&format!("turn-{turn}")).send().await.expect(200).await;
+        let brief = answer.decision();
+        assert_eq!((&brief["endpoint"], answer.endpoint()), (&answer.endpoint().into(), &*engines[1].id()));
+        retried |= brief["retried"] == json!([engines[0].id()]);
+    }
+    assert!(retried, "forty times nothing was tried at the endpoint that fails");
+    assert!(
+        engines.iter().flat_map(Engine::received).all(|sent| sent.header("x-sluicegate-explain").is_none())
+    );
+
+    let silent = router.chat("why there?").send().await.expect(200).await;
+    assert_eq!(silent.header("x-sluicegate-decision"), None);
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Errors in the shape of the API that was called.
 
-use sluicegate_tests::{Answer, Engine, RawConnection, Router, Value, json, wait};
+use sluicegate_tests::{Answer, Engine, RawConnection, Router, Value, json};
 
 async fn openai(answer: Answer) -> Value {
     assert_eq!(answer.header("content-type"), Some("application/json"));
@@ -90,57 +90,6 @@ async fn a_path_with_odd_bytes_does_no_harm() {
     }
     assert!(router.running());
     router.chat("still there").send().await.expect(200).await;
-}
-
-#[tokio::test]
-async fn what_is_no_http_is_refused() {
-    let engine = Engine::start().await;
-    let router = Router::to(&[&engine]).start().await;
-    for bytes in [
-        "hello\r\n\r\n".to_owned(),
-        "GET / HTTP/9.9\r\n\r\n".to_owned(),
-        "GET / HTTP/1.1\r\nno colon\r\n\r\n".to_owned(),
-        "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\n".to_owned(),
-        "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n"
-            .to_owned(),
-    ] {
-        let mut connection = RawConnection::open(&router.url("")).await;
-        connection.write(&bytes).await;
-        let answer = connection.read_to_end().await;
-        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{bytes:?}: {answer}");
-    }
-    router.chat("still there").send().await.expect(200).await;
-    assert_eq!(engine.received().len(), 1);
-}
-
-#[tokio::test]
-async fn an_endless_head_is_cut_off() {
-    let engine = Engine::start().await;
-    let router = Router::to(&[&engine]).start().await;
-    let mut connection = RawConnection::open(&router.url("")).await;
-    connection.write("GET / HTTP/1.1\r\nhost: x\r\n").await;
-    let line = format!("x-more: {}\r\n", "y".repeat(8_000));
-    let mut taken = true;
-    for _ in 0..2_000 {
-        taken = taken && connection.write(&line).await;
-    }
-    assert!(!taken, "sixteen megabytes of head were taken");
-    router.chat("still there").send().await.expect(200).await;
-}
-
-#[tokio::test]
-async fn a_client_that_never_finishes_its_head_is_let_go() {
-    let engine = Engine::start().await;
-    let config = format!(
-        "[limits]\nheader_timeout_ms = 200\n[[pool]]\nname = \"p\"\nendpoints = [\"{}\"]\n",
-        engine.url()
-    );
-    let router = Router::with(config).start().await;
-    let mut connection = RawConnection::open(&router.url("")).await;
-    connection.write("GET / HTTP/1.1\r\nhost:").await;
-    // Ends, with or without a 408, long before the test's patience does.
-    let answer = wait::patiently("the connection to be closed", connection.read_to_end()).await;
-    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 408"), "{answer}");
 }
 
 #[tokio::test]

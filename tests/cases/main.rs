@@ -25,6 +25,8 @@ mod hostile_files;
 mod hostile_stages;
 mod language;
 mod life;
+mod load;
+mod malformed;
 mod models;
 mod plugin_directory;
 mod plugin_watch;

@@ -70,6 +70,16 @@ impl Answer {
         self.header("x-request-id").expect("no x-request-id")
     }
 
+    /// The decision that the request asked for by `x-sluicegate-explain`.
+    ///
+    /// # Panics
+    /// When the answer carries none.
+    #[must_use]
+    pub fn decision(&self) -> Value {
+        let decision = self.header("x-sluicegate-decision").expect("no x-sluicegate-decision");
+        serde_json::from_str(decision).unwrap_or_else(|error| panic!("{error}: {decision}"))
+    }
+
     /// Holds the status.
     ///
     /// # Panics

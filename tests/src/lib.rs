@@ -13,7 +13,7 @@
 //! ```
 //!
 //! - [`Engine`] is a model server in this process that does what the test scripts; [`SimEngine`] is the
-//!   project's own simulator, [`LlamaServer`] a real llama.cpp, [`VllmServer`] a real vLLM.
+//!   project's own simulator, [`LlamaServer`] a real llama.cpp, [`VllmServer`] a real vLLM; [`aiperf()`] is a real load.
 //! - [`Router`] is the built binary, started on free ports and ended when it is dropped.
 //! - [`Request`] and [`Answer`] are a real HTTP client; [`RawConnection`] sends what no client would.
 //! - [`PluginDir`] is a directory of policies, changed the ways in which operators change one; [`Forged`] is a
@@ -29,6 +29,7 @@
     reason = "this is test code: a broken expectation is a failed test, and says where"
 )]
 
+mod aiperf;
 mod answer;
 mod child;
 mod engine;
@@ -45,12 +46,13 @@ mod vllm;
 pub mod places;
 pub mod wait;
 
+pub use aiperf::aiperf;
 pub use answer::{Answer, Broken};
 pub use engine::{Engine, Live, Metrics, Received, Reply};
 pub use forged::Forged;
 pub use llama::LlamaServer;
 pub use plugin_dir::{PluginDir, builtin, digest, guest};
-pub use raw::RawConnection;
+pub use raw::{RawAnswer, RawConnection};
 pub use request::{Connection, Request, get, post};
 pub use router::{Router, RouterBuilder};
 pub use sim::SimEngine;

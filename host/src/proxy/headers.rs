@@ -5,12 +5,18 @@ use std::sync::Arc;
 
 use http::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue};
 
+use crate::route::Trace;
+
 /// The request id, in and out.
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The endpoint that answered.
 pub(super) const ENDPOINT: HeaderName = HeaderName::from_static("x-sluicegate-endpoint");
 /// Why a request was refused, in llm-d's values.
 pub(super) const DROPPED_REASON: HeaderName = HeaderName::from_static("x-llm-d-request-dropped-reason");
+/// Asks that the answer carries its decision.
+const EXPLAIN: HeaderName = HeaderName::from_static("x-sluicegate-explain");
+/// The decision, as one line of JSON.
+const DECISION: HeaderName = HeaderName::from_static("x-sluicegate-decision");
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// The agents' own names for a session, the first found counts.
@@ -89,7 +95,7 @@ fn is_sane_id(id: &str) -> bool {
 }
 
 /// A request id of our own: 128 bits of the process's random seed and a counter, hex.
-fn new_id() -> Arc<str> {
+pub(super) fn new_id() -> Arc<str> {
     use std::hash::{BuildHasher, RandomState};
     use std::sync::LazyLock;
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -147,6 +153,15 @@ pub(super) fn to_client(engine: &HeaderMap, id: &str, endpoint: &str) -> HeaderM
 pub(super) fn mark(headers: &mut HeaderMap, id: &str) {
     if let Ok(id) = HeaderValue::from_str(id) {
         headers.insert(REQUEST_ID, id);
+    }
+}
+
+/// Puts the decision on an answer whose request asks for it.
+pub(super) fn explain(client: &HeaderMap, answer: &mut HeaderMap, trace: &Trace) {
+    if client.contains_key(EXPLAIN)
+        && let Ok(decision) = HeaderValue::try_from(trace.brief())
+    {
+        answer.insert(DECISION, decision);
     }
 }
 

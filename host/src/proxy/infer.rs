@@ -8,6 +8,7 @@ use hyper::Response;
 use super::attempt::Job;
 use super::attempt::Spent;
 use super::body::Answer;
+use super::headers::explain;
 use super::intake::Taken;
 use super::legs;
 use super::outcome::Failure;
@@ -22,14 +23,30 @@ use crate::route::{self, Choice, Trace};
 use crate::types::Profile;
 
 /// What a request has come to when it has left the queue and its endpoints are chosen.
-pub(super) struct Dispatched {
-    pub(super) pass: Pass,
-    pub(super) choice: Choice,
+struct Dispatched {
+    pass: Pass,
+    choice: Choice,
 }
 
 /// Serves a request whose body has been read.
 pub(super) async fn serve(proxy: &Arc<Proxy>, taken: Taken, peer: IpAddr, line: Line) -> Response<Answer> {
     let Taken { service, request, sent } = taken;
+    let (mut job, mut choice) = match decide(proxy, service, request, peer, line).await {
+        Ok(decided) => decided,
+        Err(refusal) => return *refusal,
+    };
+    let body = legs::run(&mut job, &mut choice, &sent).await;
+    job.run(choice, body, sent).await
+}
+
+/// Takes a request through its policies and the queue: ready to be sent, with where to, or refused.
+pub(super) async fn decide(
+    proxy: &Arc<Proxy>,
+    service: Arc<Service>,
+    request: Arc<Request>,
+    peer: IpAddr,
+    line: Line,
+) -> Result<(Job, Choice), Box<Response<Answer>>> {
     service.retries.deposit();
     let set = proxy.catalog.current();
     let mut trace =
@@ -37,17 +54,16 @@ pub(super) async fn serve(proxy: &Arc<Proxy>, taken: Taken, peer: IpAddr, line: 
     let budget = proxy.policy_budget();
     let dispatched = dispatch(proxy, &service, &request, set, &budget, &mut trace).await;
     trace.policies_took(budget.used());
-    let Dispatched { pass, mut choice } = match dispatched {
-        Ok(dispatched) => dispatched,
-        Err(failure) => return refuse(proxy, &service, &request, trace, &failure),
-    };
-    let mut job = Job::new(Arc::clone(proxy), service, request, peer, line, pass, trace);
-    let body = legs::run(&mut job, &mut choice, &sent).await;
-    job.run(choice, body, sent).await
+    match dispatched {
+        Ok(Dispatched { pass, choice }) => {
+            Ok((Job::new(Arc::clone(proxy), service, request, peer, line, pass, trace), choice))
+        }
+        Err(failure) => Err(Box::new(refuse(proxy, &service, &request, trace, &failure))),
+    }
 }
 
 /// Admission, placement, the queue, and the choice of endpoints. From here on the request keeps its policy set.
-pub(super) async fn dispatch(
+async fn dispatch(
     proxy: &Proxy,
     service: &Service,
     request: &Arc<Request>,
@@ -137,7 +153,7 @@ fn why_down(service: &Service) -> String {
 }
 
 /// Answers a request that no engine will.
-pub(super) fn refuse(
+fn refuse(
     proxy: &Proxy,
     service: &Service,
     request: &Request,
@@ -150,8 +166,10 @@ pub(super) fn refuse(
     let status = failure.status();
     service.metrics.request(request.api, status, seconds(proxy.clock.now().saturating_sub(request.arrived)));
     record::note(&service.lane, request, &trace, Ended::Refused, None, Spent::default());
+    let mut answer = failure.answer(request.api, &request.id);
+    explain(&request.headers, answer.headers_mut(), &trace);
     proxy.decisions.push(trace.finish(status));
-    failure.answer(request.api, &request.id)
+    answer
 }
 
 /// Seconds of a duration.

@@ -27,7 +27,7 @@ pub(super) async fn read(mut body: Incoming, limit: usize, timeout: Duration) ->
         let frame =
             tokio::time::timeout(timeout, body.frame()).await.map_err(|_| Failure::BodyTimeout(timeout))?;
         let Some(frame) = frame else { break };
-        let frame = frame.map_err(|error| Failure::BodyLost(error.to_string()))?;
+        let frame = frame.map_err(|error| Failure::body_lost(&error))?;
         let Ok(data) = frame.into_data() else { continue };
         let held = rest.len() + first.as_ref().map_or(0, Bytes::len);
         if held + data.len() > limit {

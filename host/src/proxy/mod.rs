@@ -12,15 +12,22 @@
 //!                                                   relay: bytes as they come, load, usage, events
 //! ```
 //!
+//! What is no request never comes to `service`: `wire` keeps back what hyper would say to it, `framing` and
+//! `malformed` know what is wrong, and `farewell` says it and closes.
+//!
 //! Everything that a request holds (a place in the queue, a reservation, an upstream connection) is owned by its
 //! future or its response body: a client that goes away drops them, and that is all there is to cancellation.
 
 mod attempt;
 mod body;
+mod farewell;
+mod framing;
 mod headers;
+mod idle;
 mod infer;
 mod intake;
 mod legs;
+mod malformed;
 mod models;
 mod outcome;
 mod passthrough;
@@ -30,6 +37,7 @@ mod retry;
 mod server;
 mod service;
 mod upstream;
+mod wire;
 
 use std::sync::Arc;
 

@@ -1,12 +1,15 @@
 //! What a refusal is to a client: status, code, reason and metric, decided here alone.
 
+use std::error::Error as _;
+use std::io::ErrorKind;
 use std::time::Duration;
 
-use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use http::header::{CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 
 use super::body::Answer;
 use super::headers::{DROPPED_REASON, mark};
+use super::idle::UploadError;
 use crate::api::{self, ApiError};
 use crate::flow::Full;
 use crate::route::Refusal;
@@ -18,6 +21,9 @@ pub(super) enum Failure {
     /// The request itself is at fault.
     #[error(transparent)]
     Client(#[from] ApiError),
+    /// The message is no HTTP/1.1, or its end is not certain.
+    #[error(transparent)]
+    Malformed(ApiError),
     /// The body is too long.
     #[error("the body is longer than {0} bytes; send less, or raise `limits.body_bytes`")]
     TooLarge(usize),
@@ -81,7 +87,7 @@ impl Failure {
         let dropped =
             |status, code, reason| Told { status, code, dropped: Some(reason), retry_after: Some(SOON) };
         match self {
-            Self::Client(error) => told(error.status, error.code),
+            Self::Client(error) | Self::Malformed(error) => told(error.status, error.code),
             Self::TooLarge(_) => told(StatusCode::PAYLOAD_TOO_LARGE, "request_too_large"),
             Self::BodyLost(_) => told(StatusCode::BAD_REQUEST, "incomplete_body"),
             Self::BodyTimeout(_) => told(StatusCode::REQUEST_TIMEOUT, "request_timeout"),
@@ -112,6 +118,27 @@ impl Failure {
         }
     }
 
+    /// Why a client's body did not come to its end.
+    pub(super) fn body_lost(error: &hyper::Error) -> Self {
+        let mut causes = std::iter::successors(error.source(), |cause| (*cause).source());
+        if let Some(UploadError::Late(timeout)) = error.source().and_then(|cause| cause.downcast_ref()) {
+            return Self::BodyTimeout(*timeout);
+        }
+        match causes.find_map(|cause| cause.downcast_ref::<std::io::Error>()) {
+            Some(cause) if matches!(cause.kind(), ErrorKind::InvalidInput | ErrorKind::InvalidData) => {
+                let message = format!("the body is not in chunks as HTTP/1.1 writes them: {cause}");
+                Self::Malformed(ApiError::new(StatusCode::BAD_REQUEST, "invalid_chunk", message))
+            }
+            Some(cause) => Self::BodyLost(cause.to_string()),
+            None => Self::BodyLost(error.to_string()),
+        }
+    }
+
+    /// Whether the connection cannot go on, because the end of the message was not reached.
+    const fn ends_connection(&self) -> bool {
+        matches!(self, Self::Malformed(_) | Self::TooLarge(_) | Self::BodyLost(_) | Self::BodyTimeout(_))
+    }
+
     /// The status that the client gets.
     pub(super) fn status(&self) -> u16 {
         self.told().status.as_u16()
@@ -126,7 +153,7 @@ impl Failure {
     pub(super) fn answer(&self, api: Api, id: &str) -> Response<Answer> {
         let told = self.told();
         let error = match self {
-            Self::Client(error) => error.clone(),
+            Self::Client(error) | Self::Malformed(error) => error.clone(),
             _ => ApiError::new(told.status, told.code, self.to_string()),
         };
         let mut response = Response::new(Answer::whole(api::error::body(api, &error)));
@@ -134,6 +161,9 @@ impl Failure {
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         mark(headers, id);
+        if self.ends_connection() {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         if let Some(reason) = told.dropped {
             headers.insert(DROPPED_REASON, HeaderValue::from_static(reason));
         }

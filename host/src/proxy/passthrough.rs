@@ -11,13 +11,13 @@ use hyper::Response;
 use hyper::body::{Body, Incoming};
 
 use super::Proxy;
-use super::attempt::Job;
 use super::body::{Answer, Sent};
-use super::infer::{Dispatched, dispatch, refuse};
+use super::idle::Upload;
+use super::infer::decide;
 use super::intake::{self, Head};
 use super::outcome::Failure;
 use super::service::Line;
-use crate::route::{Refusal, Trace};
+use crate::route::Refusal;
 
 /// Serves a request of which only the path is known.
 pub(super) async fn serve(
@@ -31,20 +31,13 @@ pub(super) async fn serve(
     let Some((service, request)) = intake::bare(proxy, head) else {
         return Failure::Refused(Refusal::NoEndpoints).answer(api, &id);
     };
-    service.retries.deposit();
-    let set = proxy.catalog.current();
-    let mut trace =
-        Trace::new(Arc::clone(&request), &service.config.name, &service.config.chain, set.generation);
-    let budget = proxy.policy_budget();
-    let dispatched = dispatch(proxy, &service, &request, set, &budget, &mut trace).await;
-    trace.policies_took(budget.used());
-    let Dispatched { pass, choice } = match dispatched {
-        Ok(dispatched) => dispatched,
-        Err(failure) => return refuse(proxy, &service, &request, trace, &failure),
+    let (job, choice) = match decide(proxy, service, request, peer, line).await {
+        Ok(decided) => decided,
+        Err(refusal) => return *refusal,
     };
-    let job = Job::new(Arc::clone(proxy), service, request, peer, line, pass, trace);
     if body.is_end_stream() {
         return job.run(choice, Bytes::new(), Bytes::new()).await;
     }
-    job.run_once(choice, Sent::Stream(body)).await
+    let body = Upload::new(body, proxy.limits.body_timeout);
+    job.run_once(choice, Sent::Coming(body)).await
 }

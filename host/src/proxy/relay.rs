@@ -5,20 +5,18 @@
 //! an error event in the API's shape; any other answer that breaks ends the client's connection, so that it
 //! cannot be taken for whole.
 
-use std::future::Future as _;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderMap};
 use http_body::{Body, Frame, SizeHint};
 use hyper::StatusCode;
 use hyper::body::Incoming;
-use tokio::time::{Instant, Sleep};
 
 use super::attempt::{Job, Spent};
+use super::idle::Idle;
 use super::infer::seconds;
 use super::upstream::Lease;
 use crate::api::{self, ApiError, UsageScan};
@@ -45,28 +43,47 @@ pub(super) struct Relay {
     idle: Idle,
 }
 
-/// Gives up on an engine that sends nothing for too long.
-struct Idle {
-    timeout: Duration,
-    sleep: Pin<Box<Sleep>>,
-    last: Instant,
-}
+impl Body for Relay {
+    type Data = Bytes;
+    type Error = hyper::Error;
 
-impl Idle {
-    fn new(timeout: Duration) -> Self {
-        Self { timeout, sleep: Box::pin(tokio::time::sleep(timeout)), last: Instant::now() }
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let relay = self.get_mut();
+        if relay.job.ended {
+            return Poll::Ready(None);
+        }
+        match Pin::new(&mut relay.body).poll_frame(context) {
+            Poll::Ready(Some(Ok(frame))) => {
+                if let Some(data) = frame.data_ref() {
+                    relay.take(data);
+                }
+                if relay.body.is_end_stream() {
+                    relay.complete();
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Poll::Ready(None) => {
+                relay.complete();
+                Poll::Ready(None)
+            }
+            Poll::Ready(Some(Err(error))) => {
+                let event = relay.broken(&error.to_string());
+                Poll::Ready(Some(event.ok_or(error)))
+            }
+            Poll::Pending if relay.idle.expired(context) => {
+                let why = format!("nothing came for {} ms", relay.idle.timeout.as_millis());
+                // Without events there is no way to tell the client; closing its connection is left.
+                Poll::Ready(relay.broken(&why).map(Ok))
+            }
+            Poll::Pending => Poll::Pending,
+        }
     }
 
-    /// Whether nothing has come for too long. The timer is moved only when it fires: pieces come far more often.
-    fn expired(&mut self, context: &mut Context<'_>) -> bool {
-        while self.sleep.as_mut().poll(context).is_ready() {
-            let due = self.last + self.timeout;
-            if due <= Instant::now() {
-                return true;
-            }
-            self.sleep.as_mut().reset(due);
-        }
-        false
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
@@ -113,46 +130,8 @@ impl Relay {
         relay
     }
 
-    pub(super) fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-
-    pub(super) fn poll(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        if self.job.ended {
-            return Poll::Ready(None);
-        }
-        match Pin::new(&mut self.body).poll_frame(context) {
-            Poll::Ready(Some(Ok(frame))) => {
-                if let Some(data) = frame.data_ref() {
-                    self.take(data);
-                }
-                if self.body.is_end_stream() {
-                    self.complete();
-                }
-                Poll::Ready(Some(Ok(frame)))
-            }
-            Poll::Ready(None) => {
-                self.complete();
-                Poll::Ready(None)
-            }
-            Poll::Ready(Some(Err(error))) => {
-                let event = self.broken(&error.to_string());
-                Poll::Ready(Some(event.ok_or(error)))
-            }
-            Poll::Pending if self.idle.expired(context) => {
-                let why = format!("nothing came for {} ms", self.idle.timeout.as_millis());
-                // Without events there is no way to tell the client; closing its connection is left.
-                Poll::Ready(self.broken(&why).map(Ok))
-            }
-            Poll::Pending => Poll::Pending,
-        }
-    }
-
     fn take(&mut self, data: &[u8]) {
-        self.idle.last = Instant::now();
+        self.idle.moved();
         let Some(scan) = &mut self.scan else { return };
         scan.feed(data);
         if !self.events || !scan.first_token_seen() {

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,11 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
-use super::{Proxy, service};
+use super::outcome::Failure;
+use super::wire::{Exchange, Last, Wire};
+use super::{Proxy, farewell, headers, malformed, service};
+use crate::config::Limits;
+use crate::types::Api;
 
 /// After a failed accept: the process is out of descriptors, most likely, and those under way will free some.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -66,26 +71,53 @@ async fn connection(
         .timer(TokioTimer::new())
         .header_read_timeout(limits.header_timeout)
         .max_buf_size(limits.header_bytes.max(MIN_HEADER_BYTES));
+    let exchange = Arc::new(Exchange::new());
     let service = service_fn(|request| {
-        let proxy = Arc::clone(&proxy);
-        async move { Ok::<_, Infallible>(service::answer(proxy, request, peer.ip()).await) }
+        let (proxy, exchange) = (Arc::clone(&proxy), Arc::clone(&exchange));
+        let framed = exchange.begin();
+        async move {
+            let answer = service::answer(proxy, request, framed, peer.ip()).await;
+            Ok::<_, Infallible>(answer.map(|body| Last::new(body, exchange)))
+        }
     });
-    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
-    let stopped = async move {
-        let _ = shutdown.wait_for(|stop| *stop).await;
-    };
+    let wire = Wire::new(stream, Arc::clone(&exchange));
+    let mut connection = builder.serve_connection(TokioIo::new(wire), service);
     let done = tokio::select! {
-        served = connection.as_mut() => Some(served),
-        () = stopped => None,
+        served = &mut connection => Some(served),
+        _ = shutdown.wait_for(|stop| *stop) => None,
     };
+    let stopped = done.is_none();
     let served = match done {
         Some(served) => served,
         None => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+            Pin::new(&mut connection).graceful_shutdown();
+            (&mut connection).await
         }
     };
-    if let Err(error) = served {
-        tracing::debug!(%peer, %error, "connection ended");
+    let http1::Parts { io, read_buf, .. } = connection.into_parts();
+    let wire = io.into_inner();
+    match served.err().and_then(|error| wrong(&error, peer, &wire, &read_buf, limits)) {
+        Some(failure) => {
+            let id = headers::new_id();
+            proxy.unrouted.request(Api::Other, failure.status(), 0.0);
+            farewell::say(wire.into_inner(), || failure.answer(Api::Other, &id)).await;
+        }
+        None if wire.open() && !stopped => farewell::close(wire.into_inner()).await,
+        None => {}
     }
+}
+
+/// What the client is to be told when its connection ends in an error of its own making. `left` is what was read
+/// and not taken as a request.
+fn wrong(
+    error: &hyper::Error,
+    peer: SocketAddr,
+    wire: &Wire,
+    left: &[u8],
+    limits: &Limits,
+) -> Option<Failure> {
+    tracing::debug!(%peer, %error, "connection ended");
+    // While an answer is under way nothing can be put beside it.
+    let error = if wire.idle() { malformed::head(error, left, limits) } else { None };
+    error.map(Failure::Malformed)
 }

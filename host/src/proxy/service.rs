@@ -11,7 +11,8 @@ use hyper::{Request, Response};
 use super::body::Answer;
 use super::headers::said;
 use super::intake::{self, Head};
-use super::{Proxy, infer, models, passthrough};
+use super::outcome::Failure;
+use super::{Proxy, framing, infer, malformed, models, passthrough};
 use crate::api;
 use crate::types::Api;
 
@@ -32,14 +33,23 @@ impl Line {
     }
 }
 
-/// Answers one request. Never fails: what goes wrong becomes an answer in the API's shape.
-pub(super) async fn answer(proxy: Arc<Proxy>, request: Request<Incoming>, peer: IpAddr) -> Response<Answer> {
+/// Answers one request, of whose head `framed` was seen. Never fails: what goes wrong becomes an answer in the
+/// API's shape.
+pub(super) async fn answer(
+    proxy: Arc<Proxy>,
+    request: Request<Incoming>,
+    framed: framing::Head,
+    peer: IpAddr,
+) -> Response<Answer> {
     let (parts, body) = request.into_parts();
     let target = parts.uri.into_parts().path_and_query.unwrap_or_else(|| PathAndQuery::from_static("/"));
     let path = target.path();
     let path: Box<str> = if path.len() > 1 { path.trim_end_matches('/').into() } else { path.into() };
     let api = api::of(&parts.method, &path);
     let said = said(&parts.headers);
+    if let Some(error) = malformed::framing(framed, &parts.headers) {
+        return refuse(&proxy, api, &said.id, &Failure::Malformed(error));
+    }
     let line = Line { method: parts.method, target };
     if line.method == Method::GET && &*path == "/v1/models" {
         return models::answer(&proxy, &said.id);
@@ -55,9 +65,12 @@ pub(super) async fn answer(proxy: Arc<Proxy>, request: Request<Incoming>, peer: 
     };
     match taken {
         Ok(taken) => infer::serve(&proxy, taken, peer, line).await,
-        Err(failure) => {
-            proxy.unrouted.request(api, failure.status(), 0.0);
-            failure.answer(api, &id)
-        }
+        Err(failure) => refuse(&proxy, api, &id, &failure),
     }
+}
+
+/// Answers what no pool was found for.
+fn refuse(proxy: &Proxy, api: Api, id: &str, failure: &Failure) -> Response<Answer> {
+    proxy.unrouted.request(api, failure.status(), 0.0);
+    failure.answer(api, id)
 }

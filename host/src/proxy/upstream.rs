@@ -39,6 +39,9 @@ pub(super) enum SendError {
     /// No answer in time.
     #[error("no answer within {} ms", .0.as_millis())]
     Timeout(Duration),
+    /// The client's body, on its way through, broke off.
+    #[error("the client's body broke off")]
+    Body(hyper::Error),
 }
 
 type Sender = http1::SendRequest<Sent>;
@@ -138,6 +141,7 @@ impl Upstream {
             match tokio::time::timeout(answer_timeout, sender.send_request(request)).await {
                 Err(_) => return Err(SendError::Timeout(answer_timeout)),
                 Ok(Ok(response)) => return Ok(Answered { response, lease: Lease { sender, idle } }),
+                Ok(Err(error)) if error.is_user() => return Err(SendError::Body(error)),
                 Ok(Err(error)) if was_idle => broken = Some(SendError::Broken(error)),
                 Ok(Err(error)) => return Err(SendError::Broken(error)),
             }

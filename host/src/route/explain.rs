@@ -5,6 +5,7 @@
 //! asks.
 
 mod asked;
+mod brief;
 mod given;
 
 use std::sync::Arc;
