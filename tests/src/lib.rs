@@ -51,7 +51,7 @@ pub use answer::{Answer, Broken};
 pub use engine::{Engine, Live, Metrics, Received, Reply};
 pub use forged::Forged;
 pub use llama::LlamaServer;
-pub use plugin_dir::{PluginDir, builtin, digest, guest};
+pub use plugin_dir::{PluginDir, another, builtin, digest, guest};
 pub use raw::{RawAnswer, RawConnection};
 pub use request::{Connection, Request, get, post};
 pub use router::{Router, RouterBuilder};

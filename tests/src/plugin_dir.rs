@@ -82,6 +82,13 @@ pub fn guest(name: &str) -> Vec<u8> {
     component(&places::guests(), name)
 }
 
+/// A component that does the same and has another digest: a custom section at its end holds the number.
+#[must_use]
+pub fn another(component: &[u8], number: u8) -> Vec<u8> {
+    const CUSTOM: u8 = 0;
+    [component, &[CUSTOM, 3, 1, b'n', number]].concat()
+}
+
 /// The component of a default plugin.
 ///
 /// # Panics

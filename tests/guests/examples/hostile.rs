@@ -32,6 +32,8 @@ sluicegate_sdk::config! {
 struct Hostile {
     config: Config,
     load: Column,
+    /// Whether the pool is said to be full.
+    full: bool,
 }
 
 impl Hostile {
@@ -118,7 +120,7 @@ impl Policy for Hostile {
 
     fn configure(json: &str, columns: &mut Columns) -> Result<Self, Error> {
         let load = columns.resolve("load.requests")?;
-        let hostile = Self { config: Config::parse(json)?, load };
+        let hostile = Self { config: Config::parse(json)?, load, full: false };
         let Some(how) = hostile.how("configure") else { return Ok(hostile) };
         act(how);
         match how {
@@ -213,8 +215,6 @@ impl FlowControl for Hostile {
             "no-weight" => Placement { weight: 0.0, ..placement },
             // Not a failure: what is long is cut.
             "long-flow" => Placement { flow: "x".repeat(BOMB / 4), ..placement },
-            // Nobody goes without waiting, so that `select` is asked.
-            _ if self.config.stage == "select" => Placement { ceiling: 0.0, ..placement },
             _ => placement,
         }
     }
@@ -224,9 +224,15 @@ impl FlowControl for Hostile {
     }
 
     fn saturation(&mut self, _endpoints: &dyn EndpointsView) -> f32 {
-        let how = self.how("saturation").unwrap_or_default();
-        act(how);
-        if how == "nan" { f32::NAN } else { 0.0 }
+        let how = self.how("saturation").unwrap_or_default().to_owned();
+        act(&how);
+        // Full every other time, so that requests wait and `select` is asked.
+        self.full = !self.full && self.config.stage == "select";
+        match &*how {
+            "nan" => f32::NAN,
+            _ if self.full => 1.0,
+            _ => 0.0,
+        }
     }
 }
 
