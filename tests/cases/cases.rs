@@ -4,7 +4,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use sluicegate_tests::{Engine, PluginDir, Router, Value, another, builtin, digest, guest, json, places, wait};
+use sluicegate_tests::{
+    Engine, PluginDir, Router, Value, another, builtin, digest, guest, json, places, wait,
+};
 use tempfile::TempDir;
 
 /// A folder with a plugin's file and a case of it.

@@ -115,6 +115,12 @@ impl Router {
         line.trim().parse().unwrap()
     }
 
+    /// The process that it is.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.program.pid()
+    }
+
     /// Whether the process is still there.
     pub fn running(&mut self) -> bool {
         self.program.running()

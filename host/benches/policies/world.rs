@@ -32,7 +32,7 @@ impl World {
         let registry = Arc::new(Registry::default());
         let clock: Arc<dyn Clock> = RealClock::start();
         let config = from_flags(Flags { backend: vec!["127.0.0.1:1".into()], ..Flags::default() }).unwrap();
-        let runtime = Arc::new(Runtime::start().unwrap());
+        let runtime = Arc::new(Runtime::start(None).unwrap());
         let catalog = Catalog::load(&config, runtime, Arc::clone(&registry), Arc::clone(&clock));
         let lane = Arc::new(Lane {
             pool: Arc::new(Pool::new(spec(endpoints, split))),

@@ -35,6 +35,13 @@ fn state(admin: &Admin, page: &mut Page) {
             self::endpoint(page, &pool.lane.pool.name, endpoint, now);
         }
     }
+    for compiled in admin.catalog.compiled() {
+        page.histogram(
+            "plugin_compile_seconds",
+            "Time until a plugin's code was there, by where it came from",
+        )
+        .spread(&[("how", compiled.how.as_str())], compiled.time.as_secs_f64(), compiled.count, &[]);
+    }
     let plugins = admin.catalog.status();
     for status in plugins.iter() {
         plugin(page, status, now);

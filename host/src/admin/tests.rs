@@ -22,7 +22,7 @@ fn catalog() -> Arc<Catalog> {
     static CATALOG: OnceLock<Arc<Catalog>> = OnceLock::new();
     let catalog = CATALOG.get_or_init(|| {
         let config = from_flags(Flags { backend: vec!["a:1".into()], ..Flags::default() }).unwrap();
-        let runtime = Arc::new(Runtime::start().unwrap());
+        let runtime = Arc::new(Runtime::start(None).unwrap());
         Catalog::load(&config, runtime, Arc::default(), ManualClock::at(SECOND))
     });
     Arc::clone(catalog)

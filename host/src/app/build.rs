@@ -8,7 +8,7 @@ use crate::admin::{Admin, AdminPool};
 use crate::clock::{Clock, Nanos, RealClock};
 use crate::config::{self, Config, PoolConfig};
 use crate::flow;
-use crate::plugin::{Catalog, Controller, Runtime, Shadowing, supervise, watch};
+use crate::plugin::{Catalog, Compiling, Controller, Runtime, Shadowing, compile, supervise, watch};
 use crate::policy::Registry;
 use crate::pool::{EndpointSpec, Pool, PoolSpec, Windows};
 use crate::prefix::{Index, Sessions};
@@ -34,7 +34,12 @@ pub(super) fn build(config: &Config) -> Result<Parts, AppError> {
     refuse_https(config)?;
     let clock: Arc<dyn Clock> = RealClock::start();
     let registry = Arc::new(Registry::default());
-    let runtime = Arc::new(Runtime::start()?);
+    let compiling = Compiling {
+        program: Some(compile::program().map_err(AppError::Start)?),
+        cache: Some(config.state_dir.join("cache")),
+        limits: config.compile,
+    };
+    let runtime = Arc::new(Runtime::compiling(compiling)?);
     let catalog = Catalog::load(config, runtime, Arc::clone(&registry), Arc::clone(&clock));
     let shadowing = Arc::new(Shadowing::start(Arc::clone(&clock)).map_err(AppError::Start)?);
     let metrics = Metrics::new();

@@ -6,10 +6,12 @@
 #[cfg(test)]
 mod book;
 mod check;
+mod compile;
 mod inspect;
 mod output;
 mod run;
 mod settings;
+mod sign;
 mod test;
 #[cfg(test)]
 mod tests;
@@ -102,6 +104,13 @@ enum PluginCommand {
         #[arg(long, value_name = "CASE.json")]
         case: PathBuf,
     },
+    /// Make a key to sign plugins with, and print its public half for `plugins.keys`.
+    Keygen(sign::Keygen),
+    /// Sign a plugin, together with the NAME.toml beside it: writes FILE.wasm.sig.
+    Sign(sign::Sign),
+    /// Compile what comes by standard input; the router runs itself so.
+    #[command(hide = true)]
+    Compile(compile::Bounds),
 }
 
 /// Where the configuration comes from. Flags override the file.
@@ -168,6 +177,9 @@ fn plugin(command: PluginCommand) -> ExitCode {
             test::test(&file, settings, calls, json)
         }
         PluginCommand::Run { file, case } => run::run(&file, &case),
+        PluginCommand::Keygen(keygen) => sign::keygen(&keygen),
+        PluginCommand::Sign(sign) => sign::sign(&sign),
+        PluginCommand::Compile(bounds) => compile::compile(bounds),
     }
 }
 

@@ -9,6 +9,7 @@ use super::model::{
     PluginConfig, PoolConfig, QueueConfig, Scrape, TrialMode, Unlisted, Wasi, Watch, WatchMode,
 };
 use super::read::{Item, Table};
+use super::supply::supply;
 use crate::types::{Role, Url};
 
 /// Characters of a name at most: names become file names, metric labels and parts of URLs.
@@ -19,6 +20,7 @@ pub(super) fn config(root: &Table<'_>, dir: &Path) -> Config {
     let watched = root.table("plugins");
     let chains = chains(root);
     let pools = pools(root, &chains);
+    let (supply, compile) = supply(&watched);
     let config = Config {
         listen: root.with("listen", listen).unwrap_or_else(|| Listen(String::new())),
         admin: root.with("admin", listen).unwrap_or_else(|| Listen(String::new())),
@@ -31,6 +33,8 @@ pub(super) fn config(root: &Table<'_>, dir: &Path) -> Config {
             mode: watched.word("watch").unwrap_or(WatchMode::Auto),
             poll: watched.millis("poll_ms"),
         },
+        supply,
+        compile,
         limits: limits(&root.table("limits")),
         scrape: scrape(&root.table("scrape")),
         plugins: plugins(root),

@@ -165,6 +165,32 @@ pub static PLUGINS: Section = Section {
             "2000",
             "Time between two listings of the directory without an event.",
         ),
+        key("allow", Texts, "[]", "SHA-256 of the files that may be loaded, in hex. None: any file."),
+        key(
+            "keys",
+            Texts,
+            "[]",
+            "Public keys, NAME:BASE64, one of which must have signed every file. None: no signature is asked for.",
+        ),
+        key(
+            "allow_older",
+            Flag,
+            "false",
+            "Whether a file may be replaced by one signed with a lower version.",
+        ),
+        key("max_bytes", Bytes(1_024, GIB), r#""64 MiB""#, "Longest NAME.wasm; a longer one is not read."),
+        key(
+            "compile_s",
+            Integer(1, 3_600),
+            "60",
+            "CPU time that compiling one file may take, seconds; the process is killed after ten times that by the clock.",
+        ),
+        key(
+            "compile_mib",
+            Integer(64, 1 << 20),
+            "3072",
+            "Address space of the process that compiles one file, MiB.",
+        ),
         optional("guardrails", Table(&GUARDRAILS), "When a candidate that serves requests is rolled back."),
     ],
 };

@@ -76,26 +76,28 @@ pub fn beside(wasm: &Path) -> Result<Option<Beside>, ConfigErrors> {
     let name = path.display().to_string();
     let candidate =
         wasm.file_stem().is_some_and(|stem| Path::new(stem).extension().is_some_and(|next| next == "next"));
-    match std::fs::read_to_string(&path) {
-        Ok(text) if candidate => beside_text(&name, &text, NextTo::Candidate).map(Some),
-        Ok(text) => beside_text(&name, &text, NextTo::Plugin).map(Some),
+    match std::fs::read(&path) {
+        Ok(text) if candidate => beside_text(&path, &text, NextTo::Candidate).map(Some),
+        Ok(text) => beside_text(&path, &text, NextTo::Plugin).map(Some),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(whole(&name, format!("cannot be read: {error}"))),
     }
 }
 
-/// Reads the text of such a file, which is called `name` in errors.
+/// Reads what lay beside a plugin or candidate at `path`. For those who checked these very bytes.
 ///
 /// # Errors
 /// All that is wrong with it.
-pub fn beside_text(name: &str, text: &str, next_to: NextTo) -> Result<Beside, ConfigErrors> {
+pub fn beside_text(path: &Path, text: &[u8], next_to: NextTo) -> Result<Beside, ConfigErrors> {
+    let name = path.display().to_string();
+    let text = std::str::from_utf8(text).map_err(|error| whole(&name, format!("is not text: {error}")))?;
     let build = |root: &Table<'_>| Beside {
         weight: root.number("weight"),
         config: root.json("config"),
         mode: (next_to == NextTo::Candidate).then(|| build::mode(root)).flatten(),
     };
     let section = if next_to == NextTo::Plugin { &BESIDE } else { &BESIDE_NEXT };
-    read(name, text, section, build)
+    read(&name, text, section, build)
 }
 
 /// Reads the file that the flags name, if any, and lets the flags override it. `--backend` alone makes

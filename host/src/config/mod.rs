@@ -12,6 +12,7 @@ mod load;
 mod model;
 mod print;
 mod read;
+mod supply;
 #[cfg(test)]
 mod tests;
 
@@ -24,6 +25,7 @@ pub use model::{
     PluginConfig, PoolConfig, QueueConfig, Scrape, TrialMode, Unlisted, Wasi, Watch, WatchMode,
 };
 pub use print::{print, schema};
+pub use supply::{CompileConfig, SupplyConfig, TrustedKey};
 
 /// The name of the chain and of the pool where none is named.
 pub const DEFAULT: &str = "default";

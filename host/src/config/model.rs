@@ -8,6 +8,7 @@ use serde::ser::SerializeSeq;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::json;
 
+use super::supply::{CompileConfig, SupplyConfig};
 use crate::types::{Engine, OnEmpty, OnError, Profile, Role, Url};
 
 /// Everything that an operator decides.
@@ -29,6 +30,10 @@ pub struct Config {
     pub guardrails: Guardrails,
     /// How the directory is watched.
     pub watch: Watch,
+    /// Which bytes may be plugins.
+    pub supply: SupplyConfig,
+    /// What compiling one file may cost.
+    pub compile: CompileConfig,
     /// Bounds of the proxy itself.
     pub limits: Limits,
     /// How endpoints are read.
@@ -44,12 +49,16 @@ pub struct Config {
 impl Serialize for Config {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let dir = self.plugins_dir.as_ref().map(|dir| dir.to_string_lossy());
+        let SupplyConfig { allow, keys, allow_older, max_bytes } = &self.supply;
+        let CompileConfig { cpu, memory_bytes } = &self.compile;
         json!({
             "listen": self.listen, "admin": self.admin, "state_dir": self.state_dir.to_string_lossy(),
             "observe": self.observe,
             "plugins": {
                 "dir": dir, "unlisted": self.unlisted, "watch": self.watch.mode,
-                "poll_ms": whole_millis(self.watch.poll), "guardrails": self.guardrails,
+                "poll_ms": whole_millis(self.watch.poll), "allow": allow, "keys": keys,
+                "allow_older": allow_older, "max_bytes": max_bytes, "compile_s": cpu.as_secs(),
+                "compile_mib": memory_bytes >> 20, "guardrails": self.guardrails,
             },
             "limits": self.limits, "scrape": self.scrape,
             "plugin": self.plugins, "chain": self.chains, "pool": self.pools,

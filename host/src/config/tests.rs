@@ -353,6 +353,12 @@ fn valid(key: &'static Key) -> BoxedStrategy<String> {
         ("grant", _) => prop::collection::vec("body|header:[a-z]{1,5}", 0..3)
             .prop_map(move |words| list(words.into_iter().map(quoted).collect()))
             .boxed(),
+        ("allow", _) => prop::collection::vec("[0-9a-f]{64}", 0..3)
+            .prop_map(move |digests| list(digests.into_iter().map(quoted).collect()))
+            .boxed(),
+        ("keys", _) => prop::collection::vec("[a-z]{1,5}:[a-zA-Z0-9+/]{42}[AEIMQUYcgkosw048]=", 0..3)
+            .prop_map(move |keys| list(keys.into_iter().map(quoted).collect()))
+            .boxed(),
         (_, Kind::Text) => any::<String>().prop_map(quoted).boxed(),
         (_, Kind::Listen) => "[a-z]{1,9}:[1-9][0-9]{0,3}".prop_map(quoted).boxed(),
         (_, Kind::Flag) => any::<bool>().prop_map(|flag| flag.to_string()).boxed(),

@@ -1,14 +1,11 @@
 //! From a file's bytes to the bytes of a component.
 //!
-//! Foreign bytes are looked at before the compiler sees them: size, magic, a full parse. A core module
+//! Foreign bytes are looked at before the compiler sees them: magic, a full parse. A core module
 //! that carries component metadata (what `wit-bindgen` leaves in every guest) is wrapped here, so that
 //! authors need no further tool.
 
 use sha2::{Digest, Sha256};
 use wasmparser::{Parser, Payload, Validator};
-
-/// Files above this are refused. Python and JavaScript guests are 12 to 35 MB.
-pub const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 /// Bytes that are no plugin.
 #[derive(Debug, thiserror::Error)]
@@ -18,9 +15,11 @@ pub enum ArtifactError {
         "not a WebAssembly file: it begins with {0:?} instead of \"\\0asm\"; build a component, or a core module with component metadata"
     )]
     NotWasm(String),
-    /// Too large.
-    #[error("{0} bytes; plugins of up to {MAX_BYTES} bytes are loaded")]
-    TooLarge(usize),
+    /// Machine code, of wasmtime or not.
+    #[error(
+        "it is machine code (an ELF file, such as a .cwasm), and loading it would be to trust it; put the .wasm there that it was made of"
+    )]
+    Precompiled,
     /// Cut off or corrupt.
     #[error(
         "the file is cut off or corrupt at byte {offset}: {message}; copy it again, best under another name and then rename it"
@@ -48,6 +47,8 @@ pub struct Artifact {
     pub digest: Box<str>,
     /// The component.
     pub component: Vec<u8>,
+    /// SHA-256 of the component, hex; the file's own, unless it had to be wrapped.
+    pub component_digest: Box<str>,
 }
 
 /// SHA-256, hex.
@@ -67,8 +68,8 @@ impl Artifact {
     /// # Errors
     /// When they are no plugin; the message says what to do.
     pub fn read(bytes: &[u8]) -> Result<Self, ArtifactError> {
-        if bytes.len() > MAX_BYTES {
-            return Err(ArtifactError::TooLarge(bytes.len()));
+        if bytes.starts_with(b"\x7fELF") {
+            return Err(ArtifactError::Precompiled);
         }
         if !bytes.starts_with(b"\0asm") {
             let head = bytes.get(..bytes.len().min(16)).unwrap_or_default();
@@ -78,8 +79,15 @@ impl Artifact {
             offset: error.offset(),
             message: error.message().into(),
         })?;
-        let component = if Parser::is_component(bytes) { bytes.to_vec() } else { wrap(bytes)? };
-        Ok(Self { digest: digest(bytes), component })
+        let file = digest(bytes);
+        let (component, component_digest) = if Parser::is_component(bytes) {
+            (bytes.to_vec(), file.clone())
+        } else {
+            let component = wrap(bytes)?;
+            let digest = digest(&component);
+            (component, digest)
+        };
+        Ok(Self { digest: file, component, component_digest })
     }
 }
 
@@ -112,6 +120,12 @@ mod tests {
         let error = Artifact::read(b"\0asm\x01\0\0\0\x01\xff").unwrap_err();
         assert!(matches!(error, ArtifactError::Corrupt { .. }), "{error}");
         assert!(matches!(Artifact::read(b"\0asm").unwrap_err(), ArtifactError::Corrupt { .. }));
+    }
+
+    #[test]
+    fn machine_code_is_refused() {
+        let code = wasmtime::Engine::default().precompile_component(b"\0asm\x0d\0\x01\0").unwrap();
+        assert!(matches!(Artifact::read(&code).unwrap_err(), ArtifactError::Precompiled));
     }
 
     #[test]

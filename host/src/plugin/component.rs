@@ -7,8 +7,10 @@ use wasmtime::component::{Component, InstancePre};
 
 use super::artifact::Artifact;
 use super::bindings::exports::sluicegate::policy as stage;
+use super::compile::CompileError;
 use super::engine::Runtime;
 use super::host::Guest;
+use crate::policy::Source;
 
 /// The package and the track (major version, or minor below 1.0) that this host speaks.
 pub(super) const PACKAGE: &str = "sluicegate:policy/";
@@ -18,9 +20,19 @@ const TRACK: &str = "0.1.";
 /// Why a component cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ComponentError {
-    /// Cranelift refused it.
-    #[error("the component does not compile: {0}")]
-    Compile(String),
+    /// There is no code of it.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// It cannot begin within its memory.
+    #[error(
+        "it begins with {initial} bytes of memory, and its cap is {cap} bytes; raise its `memory_mib`, or link it with less initial memory"
+    )]
+    Memory {
+        /// What it begins with.
+        initial: u64,
+        /// What it may have.
+        cap: usize,
+    },
     /// Built for another track of the contract.
     #[error(
         "{side} `{name}`, but this host speaks sluicegate:policy@{VERSION}: rebuild with sluicegate-sdk {VERSION} or the WIT of that version"
@@ -92,14 +104,16 @@ pub(super) enum UnknownImports {
 }
 
 impl Linked {
-    /// Compiles, links and looks for the stages.
+    /// Compiles, links and looks for the stages. An instance will have `memory_bytes`.
     pub(super) fn new(
         runtime: &Runtime,
         artifact: &Artifact,
+        source: Source,
+        memory_bytes: usize,
         unknown: UnknownImports,
     ) -> Result<Self, ComponentError> {
-        let component = Component::from_binary(runtime.engine(), &artifact.component)
-            .map_err(|error| ComponentError::Compile(format!("{error:#}")))?;
+        let component = runtime.compiler().component(artifact, source)?;
+        check_memory(&component, memory_bytes)?;
         check_names(runtime, &component, unknown)?;
         let mut linker = runtime.linker().clone();
         if unknown == UnknownImports::Trap {
@@ -113,6 +127,17 @@ impl Linked {
         let indices = Indices::find(&pre, &stages)?;
         Ok(Self { pre, indices, stages })
     }
+}
+
+/// The cap would stop it when it is instantiated; here both numbers can be told.
+fn check_memory(component: &Component, cap: usize) -> Result<(), ComponentError> {
+    const PAGE: u64 = 1 << 16;
+    let pages = component.resources_required().and_then(|required| required.max_initial_memory_size);
+    let initial = pages.unwrap_or_default().saturating_mul(PAGE);
+    if usize::try_from(initial).is_ok_and(|initial| initial <= cap) {
+        return Ok(());
+    }
+    Err(ComponentError::Memory { initial, cap })
 }
 
 fn exports(component: &Component, interface: &str) -> bool {

@@ -1,5 +1,6 @@
 //! The one wasmtime engine of the process and its clock tick.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -8,6 +9,7 @@ use wasmtime::component::{HasSelf, Linker};
 use wasmtime::{Config, Engine};
 
 use super::bindings::sluicegate::policy as contract;
+use super::compile::{Compiler, Compiling};
 use super::host::Guest;
 
 /// How often guests are interrupted to look at their deadline. Deadlines are a few milliseconds, so a
@@ -26,6 +28,7 @@ pub struct RuntimeError(wasmtime::Error);
 pub struct Runtime {
     engine: Engine,
     linker: Linker<Guest>,
+    compiler: Compiler,
     stop: Arc<AtomicBool>,
 }
 
@@ -36,16 +39,26 @@ impl std::fmt::Debug for Runtime {
 }
 
 impl Runtime {
-    /// Makes the engine and starts its tick.
+    /// Makes the engine and starts its tick. Everything is compiled in this process; `cache` is looked into
+    /// for what a router has left there.
     ///
     /// # Errors
     /// When the platform cannot run it, or the thread cannot be started.
-    pub fn start() -> Result<Self, RuntimeError> {
+    pub fn start(cache: Option<&Path>) -> Result<Self, RuntimeError> {
+        Self::compiling(Compiling { cache: cache.map(Into::into), ..Compiling::default() })
+    }
+
+    /// The same, and says how plugins are compiled.
+    ///
+    /// # Errors
+    /// When the platform cannot run it, or the thread cannot be started.
+    pub fn compiling(compiling: Compiling) -> Result<Self, RuntimeError> {
         let engine = engine().map_err(RuntimeError)?;
         let linker = linker(&engine).map_err(RuntimeError)?;
         let stop = Arc::new(AtomicBool::new(false));
         tick(&engine, Arc::clone(&stop)).map_err(|error| RuntimeError(error.into()))?;
-        Ok(Self { engine, linker, stop })
+        let compiler = Compiler::new(engine.clone(), compiling);
+        Ok(Self { engine, linker, compiler, stop })
     }
 
     pub(super) fn engine(&self) -> &Engine {
@@ -55,6 +68,10 @@ impl Runtime {
     pub(super) fn linker(&self) -> &Linker<Guest> {
         &self.linker
     }
+
+    pub(super) fn compiler(&self) -> &Compiler {
+        &self.compiler
+    }
 }
 
 impl Drop for Runtime {
@@ -63,7 +80,8 @@ impl Drop for Runtime {
     }
 }
 
-fn engine() -> wasmtime::Result<Engine> {
+/// The one configuration: a process that compiles for this one makes the same engine.
+pub(super) fn engine() -> wasmtime::Result<Engine> {
     let mut config = Config::new();
     config.epoch_interruption(true);
     // Calls are plain and synchronous; the machinery for concurrent ones would triple their cost.

@@ -56,7 +56,7 @@ pub struct SetUp {
 /// When nothing can be loaded here at all.
 pub fn inspect(bytes: &[u8], config: &PluginConfig) -> Result<Inspection, RuntimeError> {
     let services = Services {
-        runtime: Arc::new(Runtime::start()?),
+        runtime: Arc::new(Runtime::start(None)?),
         clock: RealClock::start(),
         registry: Arc::new(Registry::default()),
     };

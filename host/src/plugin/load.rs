@@ -15,6 +15,7 @@ use super::kv::Store;
 use super::probe::{self, ProbeError};
 use super::quota::Quota;
 use super::series::Series;
+use super::supply::SupplyError;
 use crate::clock::{Clock, Nanos};
 use crate::config::{PluginConfig, Wasi};
 use crate::policy::{CallError, Reason, Registry, Source};
@@ -22,9 +23,9 @@ use crate::policy::{CallError, Reason, Registry, Source};
 /// Why a plugin is not taken into service.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The file cannot be read.
-    #[error("cannot be read: {0}")]
-    Io(#[from] std::io::Error),
+    /// The file cannot be read, or may not be loaded.
+    #[error(transparent)]
+    Supply(#[from] SupplyError),
     /// Its bytes are no plugin.
     #[error(transparent)]
     Artifact(#[from] ArtifactError),
@@ -63,9 +64,11 @@ impl LoadError {
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
-            Self::Io(_) => "unreadable",
+            Self::Supply(error) => error.reason(),
             Self::Artifact(_) => "not_a_plugin",
             Self::Component(ComponentError::Version { .. }) => "wrong_version",
+            Self::Component(ComponentError::Compile(error)) => error.reason(),
+            Self::Component(ComponentError::Memory { .. }) => "memory",
             Self::Component(_) => "does_not_fit",
             Self::SetUp(_) => "set_up",
             Self::Probe(Trial(error)) => error.error.reason.as_str(),
@@ -138,7 +141,8 @@ impl Loaded {
             Wasi::None => UnknownImports::Refuse,
             Wasi::Stub => UnknownImports::Trap,
         };
-        let linked = Arc::new(Linked::new(&services.runtime, &artifact, unknown)?);
+        let linked =
+            Arc::new(Linked::new(&services.runtime, &artifact, source, config.memory_bytes, unknown)?);
         Ok(Self { digest: artifact.digest, source, generation, linked })
     }
 

@@ -23,7 +23,7 @@ impl Loader {
     /// # Errors
     /// When the platform cannot run one.
     pub fn start() -> Result<Self, RuntimeError> {
-        Ok(Self { runtime: Arc::new(Runtime::start()?), clock: RealClock::start() })
+        Ok(Self { runtime: Arc::new(Runtime::start(None)?), clock: RealClock::start() })
     }
 
     /// Checks, compiles, configures and tries out one file; says which stages it exports.

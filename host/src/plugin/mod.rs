@@ -1,7 +1,8 @@
 //! The Wasm host: from a file's bytes to policies behind the ports of [`crate::policy`].
 //!
 //! ```text
-//! bytes ── artifact ──► component bytes ── component ──► compiled, linked, stages known
+//! bytes ── supply ──► may be loaded ── artifact ──► component bytes ── compile ──► code
+//!                                                          │ component: linked, stages known
 //!                                                          │ probe (describe, configure, trial calls)
 //!                                                          ▼
 //! catalog: which file or built-in is in force ──► policies (pooled instances) ──► PolicySet, swapped whole
@@ -25,6 +26,7 @@ pub mod builtin;
 pub mod case;
 pub mod catalog;
 mod chains;
+pub mod compile;
 mod component;
 pub mod conformance;
 pub mod controller;
@@ -45,10 +47,12 @@ mod settle;
 pub mod shadow;
 mod status;
 pub mod supervise;
+pub mod supply;
 mod synthetic;
 pub mod watch;
 
 pub use catalog::{ActError, Action, Catalog, RolledBack, Watched};
+pub use compile::{Compiled, Compiling};
 pub use controller::Controller;
 pub use engine::Runtime;
 pub use quota::Dropped;

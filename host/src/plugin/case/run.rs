@@ -84,7 +84,7 @@ pub fn run(bytes: &[u8], case: &Case) -> Result<Ran, RunError> {
     let clock: Arc<dyn Clock> = ManualClock::at(case.clock_ms.saturating_mul(MILLI));
     let registry = Arc::new(Registry::default());
     let services = Services {
-        runtime: Arc::new(Runtime::start()?),
+        runtime: Arc::new(Runtime::start(None)?),
         clock: Arc::clone(&clock),
         registry: Arc::clone(&registry),
     };

@@ -6,12 +6,15 @@ use std::path::PathBuf;
 use super::super::builtin;
 use super::super::load::LoadError;
 use super::files::Place;
-use crate::config::{Beside, ChainConfig, Config, DEFAULT, Mode, PluginConfig, TrialMode, Unlisted};
+use crate::config::{
+    Beside, ChainConfig, Config, DEFAULT, Mode, PluginConfig, SupplyConfig, TrialMode, Unlisted,
+};
 
 /// The part of the configuration that concerns plugins.
 #[derive(Debug)]
 pub(super) struct Rules {
     pub(super) directory: Option<PathBuf>,
+    pub(super) supply: SupplyConfig,
     unlisted: Unlisted,
     configs: Vec<PluginConfig>,
     chains: Vec<ChainConfig>,
@@ -34,6 +37,7 @@ impl Rules {
     pub(super) fn new(config: &Config) -> Self {
         Self {
             directory: config.plugins_dir.clone(),
+            supply: config.supply.clone(),
             unlisted: config.unlisted,
             configs: config.plugins.clone(),
             chains: config.chains.clone(),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::super::compile::Compiled;
 use super::super::load::Kept;
 use super::super::status::{CandidateStatus, Counted, PluginStatus};
 use super::entry::{Candidate, Entry, Previous, Tally};
@@ -37,6 +38,12 @@ impl Catalog {
     #[must_use]
     pub fn status(&self) -> Arc<Vec<PluginStatus>> {
         self.status.load_full()
+    }
+
+    /// How plugins were compiled so far.
+    #[must_use]
+    pub fn compiled(&self) -> Vec<Compiled> {
+        self.services.runtime.compiler().compiled()
     }
 
     /// Plugins that the configuration names and that cannot serve, and those whose first version is not

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::super::artifact::digest;
 use super::super::builtin;
 use super::super::load::{Kept, LoadError, Loaded};
+use super::super::supply::{self, OnDisk};
 use super::Catalog;
 use super::entry::{Candidate, Entry, Outcome, Previous, Task};
 use super::files::{File, Place};
@@ -50,6 +51,7 @@ struct Read {
     bytes: Arc<[u8]>,
     digest: Box<str>,
     beside: Beside,
+    signed: Option<u64>,
 }
 
 impl Catalog {
@@ -79,7 +81,7 @@ impl Catalog {
     }
 
     fn changed(&self, name: &str, place: Place, file: &File, brief: &Brief) -> Vec<Outcome> {
-        let read = match self.read(place, file) {
+        let read = match self.read(name, place, file, brief.record.signed) {
             Ok(read) => read,
             Err((digest, error)) => {
                 let mut outcomes =
@@ -89,6 +91,7 @@ impl Catalog {
             }
         };
         let mut outcomes = vec![Outcome::Holds(place, read.digest.clone())];
+        outcomes.extend(read.signed.map(Outcome::Signed));
         match self.rules.fate(name, place, &read.beside) {
             Fate::Serve => outcomes.extend(self.serve(name, read, brief)),
             Fate::Try(trial) => {
@@ -106,23 +109,25 @@ impl Catalog {
         outcomes
     }
 
-    fn read(&self, place: Place, file: &File) -> Result<Read, (Box<str>, LoadError)> {
-        let bytes: Arc<[u8]> = std::fs::read(&file.wasm).map_err(|error| ("".into(), error.into()))?.into();
-        let digest = digest(&bytes);
+    /// Reads the files once, and has them checked before anything parses them.
+    fn read(
+        &self,
+        name: &str,
+        place: Place,
+        file: &File,
+        newest: Option<u64>,
+    ) -> Result<Read, (Box<str>, LoadError)> {
+        let found =
+            OnDisk::read(&file.wasm, &self.rules.supply).map_err(|error| ("".into(), error.into()))?;
+        let digest = digest(&found.wasm);
         let fail = |error: LoadError| (digest.clone(), error);
-        let settings = match std::fs::read_to_string(&file.settings) {
-            Ok(text) => Some(text),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-            Err(error) => {
-                let message = format!("{}: cannot be read: {error}", file.settings.display());
-                return Err(fail(LoadError::Beside(message)));
-            }
-        };
+        let checked = supply::check(&self.rules.supply, &found.files(name), newest)
+            .map_err(|error| fail(error.into()))?;
         let next_to = if place == Place::Main { NextTo::Plugin } else { NextTo::Candidate };
-        let text = settings.as_deref().unwrap_or_default();
-        let beside = beside_text(&file.settings.display().to_string(), text, next_to)
+        let text = found.settings.as_deref().unwrap_or_default();
+        let beside = beside_text(&file.settings, text, next_to)
             .map_err(|errors| fail(LoadError::Beside(errors.to_string())))?;
-        Ok(Read { bytes, digest, beside })
+        Ok(Read { bytes: found.wasm.into(), digest, beside, signed: checked.signed })
     }
 
     /// The file is to be in force.
@@ -193,7 +198,10 @@ impl Catalog {
             );
             return None;
         };
-        match self.version(name, &bytes, &promoted.digest, Origin::Promoted, settings, brief) {
+        let made = self
+            .allowed(&promoted.digest)
+            .and_then(|()| self.version(name, &bytes, &promoted.digest, Origin::Promoted, settings, brief));
+        match made {
             Ok(version) => Some(vec![Outcome::InForce(version, Some(bytes))]),
             Err(error) => {
                 tracing::error!(plugin = name, digest = &*promoted.digest, %error, "the promoted version cannot be used; the file serves");
@@ -229,13 +237,21 @@ impl Catalog {
 
     fn restored(&self, name: &str, digest: &str, settings: Settings, brief: &Brief) -> Option<Outcome> {
         let bytes = self.ledger.bytes(digest)?;
-        match self.version(name, &bytes, digest, Origin::Restored, settings, brief) {
+        let made = self
+            .allowed(digest)
+            .and_then(|()| self.version(name, &bytes, digest, Origin::Restored, settings, brief));
+        match made {
             Ok(version) => Some(Outcome::InForce(version, Some(bytes))),
             Err(error) => {
                 tracing::error!(plugin = name, digest, %error, "the version before cannot be used any more");
                 None
             }
         }
+    }
+
+    /// Whether a version that was kept may still be loaded. Its signature was checked when it came.
+    fn allowed(&self, digest: &str) -> Result<(), LoadError> {
+        supply::allowed(&self.rules.supply, digest).map_err(LoadError::from)
     }
 
     /// Back to the version before the one in force.

@@ -29,7 +29,7 @@ use subject::Subject;
 /// When nothing can be loaded here at all.
 pub fn test(bytes: &[u8], config: &PluginConfig, calls: usize) -> Result<Report, RuntimeError> {
     let services = Services {
-        runtime: Arc::new(Runtime::start()?),
+        runtime: Arc::new(Runtime::start(None)?),
         clock: ManualClock::at(1_000 * SECOND),
         registry: Arc::new(Registry::default()),
     };

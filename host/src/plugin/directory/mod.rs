@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use names::{Named, named};
 
-pub use names::version;
+pub use names::{is_name, version};
 pub use stamp::Stamp;
 
 /// Mistakes that a listing holds at most: who has more has no need of all.

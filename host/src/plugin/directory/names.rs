@@ -70,6 +70,12 @@ fn without_ending(text: &str) -> Named<'_> {
     }
 }
 
+/// Whether a text may be a plugin's name: it appears in metrics, paths and configuration.
+#[must_use]
+pub fn is_name(text: &str) -> bool {
+    !text.ends_with(NEXT) && mistake(text).is_none()
+}
+
 /// Why a version cannot be called this.
 fn mistake(stem: &str) -> Option<&'static str> {
     let name = stem.strip_suffix(NEXT).unwrap_or(stem);

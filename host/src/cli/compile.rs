@@ -1,0 +1,23 @@
+//! `sluicegate plugin compile`: the process that the router compiles in. Not for people.
+
+use std::process::ExitCode;
+
+use clap::Args;
+
+use crate::plugin::compile::{Limits, main};
+
+/// What it may cost.
+#[derive(Debug, Clone, Copy, Args)]
+pub(super) struct Bounds {
+    /// CPU time, seconds.
+    #[arg(long)]
+    cpu_s: u64,
+    /// Address space, MiB.
+    #[arg(long)]
+    memory_mib: usize,
+}
+
+/// From standard input to standard output.
+pub(super) fn compile(Bounds { cpu_s, memory_mib }: Bounds) -> ExitCode {
+    main(Limits { cpu_s, memory_mib })
+}
