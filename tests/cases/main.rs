@@ -25,6 +25,7 @@ mod hostile;
 mod hostile_files;
 mod hostile_stages;
 mod language;
+mod languages;
 mod life;
 mod load;
 mod malformed;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use sluicegate_tests::{Engine, PluginDir, Reply, Router, Value, digest, guest};
+use sluicegate_tests::{Engine, PluginDir, Reply, Router, Value, digest, guest, wait};
 
 const CLIENTS: usize = 32;
 const SWAPS: usize = 100;
@@ -99,6 +99,13 @@ async fn a_hundred_swaps_under_load_fail_nobody_and_leak_nothing() {
         - router.metric("sluicegate_requests_total", &[("code", "200")]).await;
     assert_eq!(failed, 0.0);
     assert_eq!(router.metric("sluicegate_plugin_failures_total", &[("plugin", NAME)]).await, 0.0);
+    wait::until("nothing but the version in force is alive", async || {
+        router.metric("sluicegate_plugin_generations", &[("plugin", NAME)]).await == 1.0
+    })
+    .await;
+    let instances = router.metric("sluicegate_plugin_instances", &[("plugin", NAME)]).await;
+    let at_once = std::thread::available_parallelism().unwrap().get() as f64;
+    assert!((1.0..=2.0 * at_once + 2.0).contains(&instances), "{instances} instances");
     for engine in &engines {
         assert!(!engine.received().is_empty());
         assert!(engine.received().iter().all(|received| !received.gone()));

@@ -26,6 +26,12 @@ pub fn guests() -> PathBuf {
     place("SLUICEGATE_TEST_GUESTS")
 }
 
+/// The folder of the components of `tests/languages`.
+#[must_use]
+pub fn languages() -> PathBuf {
+    place("SLUICEGATE_TEST_LANGUAGES")
+}
+
 /// A Python with the packages of `tests/real/requirements.txt`.
 #[must_use]
 pub fn python() -> PathBuf {

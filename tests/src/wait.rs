@@ -25,8 +25,16 @@ pub async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
 ///
 /// # Panics
 /// When it finds nothing within [`PATIENCE`].
-pub async fn until_some<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    let end = Instant::now() + PATIENCE;
+pub async fn until_some<T>(what: &str, look: impl AsyncFnMut() -> Option<T>) -> T {
+    within(PATIENCE, what, look).await
+}
+
+/// The same for what takes longer than anything else.
+///
+/// # Panics
+/// When it finds nothing in time.
+pub async fn within<T>(patience: Duration, what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let end = Instant::now() + patience;
     loop {
         if let Some(found) = look().await {
             return found;

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::plugins::{self, What};
 use crate::workspace::Workspace;
-use crate::{bench, demo, fuzz, layers, test};
+use crate::{bench, demo, fuzz, languages, layers, test};
 
 /// Shown with every mistake.
 pub(crate) const USAGE: &str = "\
@@ -13,8 +13,9 @@ usage: cargo xtask COMMAND
   test [--engines] [-- FILTER…]     everything the project tests; --engines adds real vLLM servers and aiperf (7 GB)
   plugins                           builds the default plugins into target/plugins
   guests [NAME…]                    builds the guests of the tests into target/guests-wasm
+  languages                         builds the plugins of tests/languages into target/languages-wasm
   layers                            checks who imports whom, and the length of files
-  bench [policies] [proxy] [swaps [--swaps N] [--json]]   the benchmarks, as ratios
+  bench [policies] [proxy] [languages] [swaps [--swaps N] [--json]]   the benchmarks, as ratios
   fuzz load [--minutes N]           fuzzes the loading of plugins, for 5 minutes unless told otherwise";
 
 /// What to do.
@@ -28,6 +29,8 @@ pub(crate) enum Command {
     Plugins,
     /// The guests of the tests; no name is all of them.
     Guests(Vec<String>),
+    /// The plugins in other languages.
+    Languages,
     /// Who imports whom.
     Layers,
     /// The benchmarks.
@@ -49,6 +52,7 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Command, Error> {
         "test" => test_options(rest).map(Command::Test),
         "plugins" => none(rest).map(|()| Command::Plugins),
         "guests" => Ok(Command::Guests(rest.to_vec())),
+        "languages" => none(rest).map(|()| Command::Languages),
         "layers" => none(rest).map(|()| Command::Layers),
         "bench" => Ok(Command::Bench(rest.to_vec())),
         "fuzz" => fuzz::Options::parse(rest).map(Command::Fuzz),
@@ -68,6 +72,7 @@ impl Command {
             Self::Test(options) => test::run_tests(&workspace, &options),
             Self::Plugins => Ok(plugins::build(workspace.root(), What::Defaults).map(drop)?),
             Self::Guests(names) => Ok(plugins::build(workspace.root(), What::Guests(names)).map(drop)?),
+            Self::Languages => languages::build(&workspace).map(drop),
             Self::Layers => layers::check(&workspace),
             Self::Bench(filter) => bench::run_benches(&workspace, &filter),
             Self::Fuzz(options) => fuzz::run_fuzz(&workspace, &options),

@@ -34,6 +34,17 @@ pub(crate) enum Error {
         /// The Debian packages that bring it.
         package: &'static str,
     },
+    /// The compiler has no standard library for a target.
+    #[error("no standard library of Rust for {target}: {problem}")]
+    NoTarget {
+        /// The target.
+        target: &'static str,
+        /// What became of rustup.
+        problem: String,
+    },
+    /// Bindings of the contract could not be generated.
+    #[error("no bindings of the contract: {0}")]
+    Bindings(String),
     /// Components could not be built.
     #[error(transparent)]
     Plugins(#[from] plugins::Error),

@@ -24,6 +24,15 @@ pub(crate) const NPM: Program = Program { name: "npm", probe: &["--version"], pa
 /// The plainest client.
 pub(crate) const CURL: Program = Program { name: "curl", probe: &["--version"], packages: "curl" };
 
+/// How clang compiles for WebAssembly with Debian's C library.
+pub(crate) const WASM_FLAGS: [&str; 3] = ["--target=wasm32-wasi", "--sysroot=/usr", "-mexec-model=reactor"];
+/// A C compiler for WebAssembly with its linker and library: it is there if it links nothing to something.
+pub(crate) const CLANG_WASM: Program = Program {
+    name: "clang",
+    probe: &[WASM_FLAGS[0], WASM_FLAGS[1], WASM_FLAGS[2], "-x", "c", "/dev/null", "-o", "/dev/null"],
+    packages: "clang lld wasi-libc libclang-rt-dev-wasm32",
+};
+
 /// The baseline of the proxy's benchmark, and its engines.
 pub(crate) const NGINX: Program = Program { name: "nginx", probe: &["-v"], packages: "nginx-light" };
 /// The load of the proxy's benchmark.

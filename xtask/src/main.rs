@@ -6,6 +6,7 @@ mod demo;
 mod engines;
 mod error;
 mod fuzz;
+mod languages;
 mod layers;
 mod machine;
 mod plugins;

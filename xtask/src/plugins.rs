@@ -12,7 +12,10 @@ mod toolchain;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+pub(crate) use cargo::without_foreign_settings;
 pub(crate) use error::Error;
+pub(crate) use pack::pack;
+pub(crate) use toolchain::ensure_target;
 
 use cargo::Job;
 
@@ -47,7 +50,7 @@ pub(crate) fn build(workspace: &Path, what: What) -> Result<Built, Error> {
     let mut built = Built { files: Vec::new(), changed: 0 };
     for name in &job.names {
         let file = job.output.join(format!("{name}.wasm"));
-        built.changed += usize::from(pack::pack(&job.module(name), &file)?);
+        built.changed += usize::from(pack(&job.module(name), &file)?);
         built.files.push(file);
     }
     eprintln!(

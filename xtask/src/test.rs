@@ -4,6 +4,7 @@ use std::process::Command;
 
 use crate::engines;
 use crate::error::Error;
+use crate::languages;
 use crate::plugins::{self, What};
 use crate::run::{cargo, run, works};
 use crate::test_env::{self, TestEnv};
@@ -25,6 +26,7 @@ pub(crate) struct Options {
 pub(crate) fn run_tests(workspace: &Workspace, options: &Options) -> Result<(), Error> {
     plugins::build(workspace.root(), What::Defaults)?;
     plugins::build(workspace.root(), What::Guests(Vec::new()))?;
+    languages::build(workspace)?;
     let env = test_env::prepare(workspace)?;
     run(&mut cargo(workspace, &["build", "-p", "sluicegate", "-p", "sluicegate-sim", "--bins"]))?;
     let runner = Runner::find();
@@ -49,6 +51,7 @@ fn places<'a>(tests: &'a mut Command, workspace: &Workspace, env: &TestEnv) -> &
         .env("SLUICEGATE_TEST_SIM", workspace.binary("sluicegate-sim"))
         .env("SLUICEGATE_TEST_PLUGINS", workspace.made("plugins"))
         .env("SLUICEGATE_TEST_GUESTS", workspace.made("guests-wasm"))
+        .env("SLUICEGATE_TEST_LANGUAGES", workspace.made("languages-wasm"))
         .env("SLUICEGATE_TEST_PYTHON", &env.python)
         .env("SLUICEGATE_TEST_NODE", &env.node)
         .env("SLUICEGATE_TEST_GGUF", &env.gguf)

@@ -68,7 +68,11 @@ pub(crate) fn python_packages(venv: &Path, requirements: &Path, more: &[&str]) -
     Ok(python)
 }
 
-fn node_packages(folder: &Path, scripts: &Path) -> Result<PathBuf, Error> {
+/// The packages of `package.json` and its lock in `scripts`, as `node_modules` of `folder`.
+///
+/// # Errors
+/// When Node or a package cannot be had.
+pub(crate) fn node_packages(folder: &Path, scripts: &Path) -> Result<PathBuf, Error> {
     let [manifest, lock] = ["package.json", "package-lock.json"].map(|name| scripts.join(name));
     let stamp = Stamp::new(folder, &[manifest.clone(), lock.clone()], "npm ci\n")?;
     if stamp.fresh() && folder.join("node_modules").exists() {

@@ -151,6 +151,10 @@ fn counted(page: &mut Page, name: &str, counted: &Counted, now: Nanos) {
     }
     let aside = f64::from(u8::from(counted.aside_until(now).is_some()));
     page.gauge("plugin_set_aside", "Whether it is not asked because its calls failed").set(&[name], aside);
+    page.gauge("plugin_instances", "Instances that are alive")
+        .set(&[name], counted.population.instances() as f64);
+    page.gauge("plugin_generations", "Versions whose code is in memory")
+        .set(&[name], counted.population.generations() as f64);
     for (plugin, _) in &counted.serving {
         version(page, name, plugin);
     }

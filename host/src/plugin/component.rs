@@ -3,6 +3,8 @@
 //! The errors here are read by plugin authors, so each says which interface, what was found, what is
 //! offered, and what to do.
 
+use std::sync::OnceLock;
+
 use wasmtime::component::{Component, InstancePre};
 
 use super::artifact::Artifact;
@@ -10,6 +12,9 @@ use super::bindings::exports::sluicegate::policy as stage;
 use super::compile::CompileError;
 use super::engine::Runtime;
 use super::host::Guest;
+use super::instance::Generation;
+use super::wasi;
+use crate::config::Wasi;
 use crate::policy::Source;
 
 /// The package and the track (major version, or minor below 1.0) that this host speaks.
@@ -94,13 +99,8 @@ pub(super) struct Linked {
     pub(super) pre: InstancePre<Guest>,
     pub(super) indices: Indices,
     pub(super) stages: Vec<&'static str>,
-}
-
-/// Whether imports that are not offered are stubbed out with traps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum UnknownImports {
-    Refuse,
-    Trap,
+    /// Set when it is first instantiated, which is when it is known whose version it is.
+    pub(super) alive: OnceLock<Generation>,
 }
 
 impl Linked {
@@ -110,14 +110,14 @@ impl Linked {
         artifact: &Artifact,
         source: Source,
         memory_bytes: usize,
-        unknown: UnknownImports,
+        wasi: Wasi,
     ) -> Result<Self, ComponentError> {
         let component = runtime.compiler().component(artifact, source)?;
         check_memory(&component, memory_bytes)?;
-        check_names(runtime, &component, unknown)?;
+        check_names(runtime, &component, wasi)?;
         let mut linker = runtime.linker().clone();
-        if unknown == UnknownImports::Trap {
-            linker.define_unknown_imports_as_traps(&component).map_err(signature("imports"))?;
+        if wasi == Wasi::Stub {
+            wasi::define(&mut linker, &component).map_err(signature("imports"))?;
         }
         let pre = linker.instantiate_pre(&component).map_err(signature("imports"))?;
         let stages: Vec<_> = STAGES.into_iter().filter(|stage| exports(&component, stage)).collect();
@@ -125,7 +125,7 @@ impl Linked {
             return Err(ComponentError::NoStage);
         }
         let indices = Indices::find(&pre, &stages)?;
-        Ok(Self { pre, indices, stages })
+        Ok(Self { pre, indices, stages, alive: OnceLock::new() })
     }
 }
 
@@ -148,11 +148,7 @@ fn signature(interface: &'static str) -> impl FnOnce(wasmtime::Error) -> Compone
     move |error| ComponentError::Signature { interface, problem: format!("{error:#}") }
 }
 
-fn check_names(
-    runtime: &Runtime,
-    component: &Component,
-    unknown: UnknownImports,
-) -> Result<(), ComponentError> {
+fn check_names(runtime: &Runtime, component: &Component, wasi: Wasi) -> Result<(), ComponentError> {
     let engine = runtime.engine();
     let component_type = component.component_type();
     let other_track = |name: &str| name.starts_with(PACKAGE) && !name.contains(&format!("@{TRACK}"));
@@ -160,14 +156,15 @@ fn check_names(
         if other_track(name) {
             return Err(ComponentError::Version { side: "it imports", name: name.into() });
         }
-        if !name.starts_with(PACKAGE) && unknown == UnknownImports::Refuse {
-            let hint = if name.starts_with("wasi:") {
-                "no WASI is linked; build for wasm32-unknown-unknown, or set `wasi = \"stub\"` for this plugin"
-            } else {
-                "only the interfaces of sluicegate:policy are"
-            };
-            return Err(ComponentError::Import { name: name.into(), hint });
-        }
+        let hint = match (wasi::is_wasi(name), wasi) {
+            _ if name.starts_with(PACKAGE) => continue,
+            (true, Wasi::Stub) => continue,
+            (true, Wasi::None) => {
+                "no WASI is linked; build without it, or set `wasi = \"stub\"` for this plugin"
+            }
+            (false, _) => "only the interfaces of sluicegate:policy are",
+        };
+        return Err(ComponentError::Import { name: name.into(), hint });
     }
     let mut found = Vec::new();
     for (name, _) in component_type.exports(engine) {

@@ -7,17 +7,17 @@ use parking_lot::Mutex;
 use super::artifact::{Artifact, ArtifactError};
 use super::bindings::exports::sluicegate::policy::plugin::Manifest;
 use super::case::{Cases, Recorder};
-use super::component::{ComponentError, Linked, UnknownImports};
+use super::component::{ComponentError, Linked};
 use super::engine::Runtime;
 use super::host::{Grants, Shared};
-use super::instance::Instances;
+use super::instance::{Instances, Population};
 use super::kv::Store;
 use super::probe::{self, ProbeError};
 use super::quota::Quota;
 use super::series::Series;
 use super::supply::SupplyError;
 use crate::clock::{Clock, Nanos};
-use crate::config::{PluginConfig, Wasi};
+use crate::config::PluginConfig;
 use crate::policy::{CallError, Reason, Registry, Source};
 
 /// Why a plugin is not taken into service.
@@ -105,6 +105,7 @@ pub(super) struct Kept {
     pub(super) series: Arc<Series>,
     pub(super) cases: Arc<Cases>,
     pub(super) quota: Arc<Quota>,
+    pub(super) population: Arc<Population>,
 }
 
 /// A compiled version of a plugin.
@@ -137,12 +138,8 @@ impl Loaded {
         config: &PluginConfig,
     ) -> Result<Self, LoadError> {
         let artifact = Artifact::read(bytes)?;
-        let unknown = match config.wasi {
-            Wasi::None => UnknownImports::Refuse,
-            Wasi::Stub => UnknownImports::Trap,
-        };
         let linked =
-            Arc::new(Linked::new(&services.runtime, &artifact, source, config.memory_bytes, unknown)?);
+            Arc::new(Linked::new(&services.runtime, &artifact, source, config.memory_bytes, config.wasi)?);
         Ok(Self { digest: artifact.digest, source, generation, linked })
     }
 
@@ -160,6 +157,7 @@ impl Loaded {
         let instances = self.untried(services, kept, config);
         let manifest = probe::describe(&instances).map_err(LoadError::SetUp)?;
         probe::stages(&instances).map_err(|error| LoadError::Probe(Trial(error)))?;
+        instances.ready().map_err(LoadError::SetUp)?;
         Ok((instances, manifest))
     }
 
@@ -172,6 +170,7 @@ impl Loaded {
             store: Arc::clone(&kept.store),
             series: Arc::clone(&kept.series),
             quota: Arc::clone(&kept.quota),
+            population: Arc::clone(&kept.population),
             grants: Grants { body: config.grant.body, headers: config.grant.headers.clone() },
             memory_bytes: config.memory_bytes,
             resolved: Mutex::default(),
@@ -181,6 +180,7 @@ impl Loaded {
                 cases: Arc::clone(&kept.cases),
             },
         });
+        self.linked.alive.get_or_init(|| kept.population.generation());
         let json = config.config.to_string().into();
         Arc::new(Instances::new(Arc::clone(&self.linked), shared, json))
     }

@@ -14,7 +14,8 @@
 //! - A guest has no ambient authority: its only imports are those of `wit/policy.wit`.
 //! - Calls are synchronous on the thread that serves the request. Each is bounded by a deadline in CPU
 //!   time of that thread ([`budget`]) and a memory cap ([`host`]).
-//! - A failed call spoils its instance, which is dropped; the next call makes a new one.
+//! - A failed call spoils its instance, which is replaced: on the spot, or beforehand where making one takes
+//!   long ([`instance`]).
 //! - Nothing here decides about a request: answers go back through the ports, cleaned by
 //!   [`crate::policy::clean`].
 
@@ -38,6 +39,7 @@ mod instance;
 mod kv;
 pub mod load;
 pub mod loader;
+pub mod measure;
 mod own;
 mod policies;
 pub mod probe;
@@ -49,12 +51,14 @@ mod status;
 pub mod supervise;
 pub mod supply;
 mod synthetic;
+mod wasi;
 pub mod watch;
 
 pub use catalog::{ActError, Action, Catalog, RolledBack, Watched};
 pub use compile::{Compiled, Compiling};
 pub use controller::Controller;
 pub use engine::Runtime;
+pub use instance::Population;
 pub use quota::Dropped;
 pub use series::{SeriesSnapshot, SeriesValue};
 pub use shadow::Shadowing;

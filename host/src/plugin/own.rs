@@ -50,7 +50,10 @@ impl WasmOwn {
         self.used = timed.used;
         match &timed.answer {
             Ok(_) => self.warm = Some(warm),
-            Err(error) => self.failed(question, error, backtrace),
+            Err(error) => {
+                self.failed(question, error, backtrace);
+                self.instances.discard(warm);
+            }
         }
         timed.answer
     }
@@ -80,17 +83,26 @@ impl WasmOwn {
     }
 
     fn revive(&mut self) -> Result<Warm, CallError> {
-        let mut warm = self.instances.make()?;
+        let mut warm = self.instances.take_out()?;
         if let Some(state) = &self.saved {
             let answer =
                 warm.call(Subject::default(), BATCH_LIMIT, |store, exports| restore(store, exports, state));
             if answer.answer.is_err() {
                 // The state itself may be what it cannot take: start clean.
                 self.saved = None;
-                return self.instances.make();
+                self.instances.discard(warm);
+                return self.instances.take_out();
             }
         }
         Ok(warm)
+    }
+}
+
+impl Drop for WasmOwn {
+    fn drop(&mut self) {
+        if let Some(warm) = self.warm.take() {
+            self.instances.discard(warm);
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use super::case::{Function, Question, With, frames};
 use super::host::{Guest, Subject, borrowed};
 use super::instance::{Exports, Instances};
 use super::own::WasmOwn;
-use crate::clock::Nanos;
+use crate::clock::{MILLI, Nanos};
 use crate::policy::{
     Admission, Call, CallError, ColumnId, Disaggregation, Filter, FlowControl, Leg, LegStage, Own,
     OwnFactory, Picker, Placement, Reason, Rejection, Scorer, Verdict,
@@ -20,6 +20,8 @@ use crate::policy::{
 pub(super) struct WasmPolicy {
     instances: Arc<Instances>,
     deadline: Nanos,
+    /// What the deadline is, for those whose plugin runs into it.
+    limited_by: &'static str,
 }
 
 /// The answer for a stage that the plugin does not export. A chain never asks for one.
@@ -28,8 +30,15 @@ pub(super) fn not_exported(stage: &str) -> wasmtime::Error {
 }
 
 impl WasmPolicy {
+    /// With the deadline that is configured.
     pub(super) fn new(instances: Arc<Instances>, deadline: Nanos) -> Self {
-        Self { instances, deadline }
+        let limited_by = "its `deadline_ms`; if it needs more, raise that, and `limits.policy_ms` with it";
+        Self { instances, deadline, limited_by }
+    }
+
+    /// For trial calls.
+    pub(super) fn on_trial(instances: Arc<Instances>, limit: Nanos) -> Self {
+        Self { instances, deadline: limit, limited_by: "all that a trial call may" }
     }
 
     /// The columns that the guest resolved.
@@ -37,9 +46,13 @@ impl WasmPolicy {
         self.instances.columns()
     }
 
-    /// A fresh instance of its own.
+    /// An instance of its own.
     pub(super) fn wasm_own(&self) -> Result<WasmOwn, CallError> {
-        let warm = self.instances.make()?;
+        // Behind the requests of this moment nobody has to wait, but a chain without it would not ask again.
+        let warm = match self.instances.take_out() {
+            Err(error) if error.reason == Reason::Warming => self.instances.make()?,
+            taken => taken?,
+        };
         Ok(WasmOwn::new(Arc::clone(&self.instances), warm, self.deadline))
     }
 
@@ -69,15 +82,32 @@ impl WasmPolicy {
             endpoints: Some(Arc::clone(call.endpoints)),
             ..Subject::default()
         };
-        let timed = warm.call(subject, self.deadline.min(call.budget.left()), |store, exports| {
+        let limit = self.deadline.min(call.budget.left());
+        let timed = warm.call(subject, limit, |store, exports| {
             ask(store, exports).inspect_err(|error| backtrace = frames(error))
         });
         call.budget.spend(timed.used);
-        match &timed.answer {
-            Ok(_) => self.instances.give_back(warm),
-            Err(error) => self.failed(call, (function, with), error, backtrace),
+        match timed.answer {
+            Ok(answer) => {
+                self.instances.give_back(warm);
+                Ok(answer)
+            }
+            Err(error) => {
+                self.instances.lose(warm);
+                let error = self.explained(error, limit);
+                self.failed(call, (function, with), &error, backtrace);
+                Err(error)
+            }
         }
-        timed.answer
+    }
+
+    fn explained(&self, error: CallError, limit: Nanos) -> CallError {
+        if error.reason != Reason::Deadline {
+            return error;
+        }
+        let by = if limit < self.deadline { "what `limits.policy_ms` left of it" } else { self.limited_by };
+        let milliseconds = limit as f64 / MILLI as f64;
+        CallError::new(Reason::Deadline, format!("it used up {milliseconds:.1} ms of CPU time, {by}"))
     }
 
     fn failed(

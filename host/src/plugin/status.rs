@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::case::Cases;
 use super::catalog::RolledBack;
+use super::instance::Population;
 use super::quota::{Dropped, Quota};
 use super::series::{Series, SeriesSnapshot};
 use crate::clock::Nanos;
@@ -36,6 +37,8 @@ pub struct Counted {
     pub failed_before: BTreeMap<&'static str, u64>,
     /// Its latest failing calls.
     pub cases: Arc<Cases>,
+    /// Its instances and versions that are alive.
+    pub population: Arc<Population>,
     pub(super) series: Arc<Series>,
     pub(super) quota: Arc<Quota>,
 }

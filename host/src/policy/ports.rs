@@ -79,11 +79,13 @@ pub enum Reason {
     BudgetSpent,
     /// Not asked: no instance could be made.
     NoInstance,
+    /// Not asked: all instances are at work, and making another would keep the request waiting.
+    Warming,
 }
 
 impl Reason {
     /// Every reason, for metrics that must exist before they count.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Trap,
         Self::Deadline,
         Self::Memory,
@@ -95,6 +97,7 @@ impl Reason {
         Self::SetAside,
         Self::BudgetSpent,
         Self::NoInstance,
+        Self::Warming,
     ];
 
     /// The metric label.
@@ -112,13 +115,14 @@ impl Reason {
             Self::SetAside => "set_aside",
             Self::BudgetSpent => "budget_spent",
             Self::NoInstance => "no_instance",
+            Self::Warming => "warming",
         }
     }
 
     /// Whether the plugin itself failed, as against not having been asked.
     #[must_use]
     pub fn is_failure(self) -> bool {
-        !matches!(self, Self::SetAside | Self::BudgetSpent)
+        !matches!(self, Self::SetAside | Self::BudgetSpent | Self::Warming)
     }
 }
 

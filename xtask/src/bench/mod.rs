@@ -1,5 +1,5 @@
-//! The benchmarks: what the policies of a request cost, what a request through the proxy costs, and what clients
-//! notice of a swap.
+//! The benchmarks: what the policies of a request cost, what a request through the proxy costs, what clients notice
+//! of a swap, and what a plugin costs in each language.
 //!
 //! They print ratios against a baseline of the same run; none of them is a timed test.
 
@@ -10,6 +10,7 @@ mod swaps;
 mod watched;
 
 use crate::error::Error;
+use crate::languages;
 use crate::plugins::{self, What};
 use crate::run::{cargo, run};
 use crate::workspace::Workspace;
@@ -27,6 +28,11 @@ pub(crate) fn run_benches(workspace: &Workspace, names: &[String]) -> Result<(),
     plugins::build(workspace.root(), What::Defaults)?;
     if wanted("policies") {
         run(&mut cargo(workspace, &["bench", "-p", "sluicegate", "--bench", "policies"]))?;
+    }
+    if wanted("languages") {
+        let components = languages::build(workspace)?;
+        run(cargo(workspace, &["bench", "-p", "sluicegate", "--bench", "languages"])
+            .env("SLUICEGATE_TEST_LANGUAGES", components))?;
     }
     if wanted("proxy") {
         run(&mut cargo(workspace, &["build", "--release", "-p", "sluicegate", "--bin", "sluicegate"]))?;

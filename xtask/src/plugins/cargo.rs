@@ -102,12 +102,17 @@ fn chosen(names: Vec<String>, known: Vec<String>) -> Result<Vec<String>, Error> 
     }
 }
 
-/// Lets cargo build the modules of a job.
-pub(super) fn run(job: &Job, toolchain: &Toolchain) -> Result<(), Error> {
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+/// Keeps the settings of the outer build out of a call of cargo.
+pub(crate) fn without_foreign_settings(cargo: &mut Command) {
     for name in FOREIGN {
         cargo.env_remove(name);
     }
+}
+
+/// Lets cargo build the modules of a job.
+pub(super) fn run(job: &Job, toolchain: &Toolchain) -> Result<(), Error> {
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    without_foreign_settings(&mut cargo);
     cargo.current_dir(&job.root).env("CARGO_ENCODED_RUSTFLAGS", flags(job));
     cargo.args(["build", "--quiet", "--profile", "plugin", "--target", TARGET]);
     cargo.arg("--manifest-path").arg(&job.manifest).arg("--target-dir").arg(&job.target_dir);

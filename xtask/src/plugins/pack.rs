@@ -8,7 +8,10 @@ use wit_component::ComponentEncoder;
 use super::Error;
 
 /// Wraps a module and writes the component if it differs from what is there; says whether it did.
-pub(super) fn pack(module: &Path, file: &Path) -> Result<bool, Error> {
+///
+/// # Errors
+/// When the module cannot be read or wrapped, or the component not written.
+pub(crate) fn pack(module: &Path, file: &Path) -> Result<bool, Error> {
     let bytes = fs::read(module).map_err(Error::io(format!("cannot read {}", module.display())))?;
     let component = encode(&bytes).map_err(|problem| Error::Component { file: module.into(), problem })?;
     if fs::read(file).is_ok_and(|old| old == component) {

@@ -26,17 +26,29 @@ pub(super) enum Toolchain {
 /// # Errors
 /// When there is none and none can be had.
 pub(super) fn find(workspace: &Path) -> Result<Toolchain, Error> {
-    if has_target(workspace) {
-        return Ok(Toolchain::Active);
-    }
-    let rustup = match add_target(workspace) {
-        Ok(()) if has_target(workspace) => return Ok(Toolchain::Active),
-        Ok(()) => "added, but the active compiler is not rustup's".to_owned(),
+    let rustup = match ensure_target(workspace, TARGET) {
+        Ok(()) => return Ok(Toolchain::Active),
         Err(problem) => problem,
     };
     match Debian::find_or_install() {
         Ok(debian) => Ok(Toolchain::Debian(debian)),
         Err(problem) => Err(Error::NoToolchain { rustup, debian: problem }),
+    }
+}
+
+/// Has the active toolchain compile for a target, with the help of rustup where it is needed.
+///
+/// # Errors
+/// What became of rustup.
+pub(crate) fn ensure_target(workspace: &Path, target: &str) -> Result<(), String> {
+    if has_target(workspace, target) {
+        return Ok(());
+    }
+    add_target(workspace, target)?;
+    if has_target(workspace, target) {
+        Ok(())
+    } else {
+        Err("added, but the active compiler is not rustup's".to_owned())
     }
 }
 
@@ -61,13 +73,13 @@ impl Toolchain {
 }
 
 /// Whether the active compiler has a standard library for the target, whoever installed it.
-fn has_target(workspace: &Path) -> bool {
+fn has_target(workspace: &Path, target: &str) -> bool {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let directory = output(Command::new(rustc).current_dir(workspace).args([
         "--print",
         "target-libdir",
         "--target",
-        TARGET,
+        target,
     ]));
     let files = directory.and_then(|directory| std::fs::read_dir(directory.trim()).ok());
     files
@@ -77,11 +89,11 @@ fn has_target(workspace: &Path) -> bool {
         .any(|file| file.file_name().to_string_lossy().starts_with("libstd-"))
 }
 
-fn add_target(workspace: &Path) -> Result<(), String> {
+fn add_target(workspace: &Path, target: &str) -> Result<(), String> {
     let mut rustup = Command::new("rustup");
     // Offline this has to fail at once, not after some rounds of waiting.
-    rustup.current_dir(workspace).args(["target", "add", TARGET]).env("RUSTUP_MAX_RETRIES", "0");
-    eprintln!("xtask: the active toolchain has no {TARGET}; asking rustup for it");
+    rustup.current_dir(workspace).args(["target", "add", target]).env("RUSTUP_MAX_RETRIES", "0");
+    eprintln!("xtask: the active toolchain has no {target}; asking rustup for it");
     match rustup.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status() {
         Ok(status) if status.success() => Ok(()),
         Ok(_) => Err("it failed, which is what happens offline".into()),

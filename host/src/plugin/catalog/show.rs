@@ -133,6 +133,7 @@ fn counted(
         refusals: tally.refusals.clone(),
         failed_before: tally.failed_before.clone(),
         cases: Arc::clone(&kept.cases),
+        population: Arc::clone(&kept.population),
         series: Arc::clone(&kept.series),
         quota: Arc::clone(&kept.quota),
     }

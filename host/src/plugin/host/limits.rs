@@ -38,6 +38,30 @@ pub(in crate::plugin) fn bound(store: &mut Store<Guest>) {
     store.set_hostcall_fuel(MAX_TRANSFER);
 }
 
+const MIB: usize = 1024 * 1024;
+
+/// What a guest asked for and was not given.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+pub(in crate::plugin) enum Refused {
+    /// Memory.
+    #[error(
+        "it asked for {} MiB of memory and may have {}: set its `memory_mib` to {} or more",
+        desired.div_ceil(MIB), cap / MIB, desired.div_ceil(MIB)
+    )]
+    Memory {
+        /// Bytes of the memory that it wanted to grow.
+        desired: usize,
+        /// Bytes that all of its memories may have together.
+        cap: usize,
+    },
+    /// Tables.
+    #[error("it asked for a table of {desired} functions; {MAX_ELEMENTS} in all are the most")]
+    Table {
+        /// Elements of the table that it wanted to grow.
+        desired: usize,
+    },
+}
+
 /// More than an instance may have.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::plugin) enum Needs {
@@ -87,15 +111,19 @@ fn grown(sum: usize, current: usize, desired: usize, cap: usize) -> Option<usize
 impl ResourceLimiter for Guest {
     fn memory_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
         let sum = grown(self.used.bytes, current, desired, self.shared.memory_bytes);
-        self.memory_refused |= sum.is_none();
-        self.used.bytes = sum.unwrap_or(self.used.bytes);
+        match sum {
+            Some(sum) => self.used.bytes = sum,
+            None => self.refused = Some(Refused::Memory { desired, cap: self.shared.memory_bytes }),
+        }
         Ok(sum.is_some())
     }
 
     fn table_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
         let sum = grown(self.used.elements, current, desired, MAX_ELEMENTS);
-        self.memory_refused |= sum.is_none();
-        self.used.elements = sum.unwrap_or(self.used.elements);
+        match sum {
+            Some(sum) => self.used.elements = sum,
+            None => self.refused = Some(Refused::Table { desired }),
+        }
         Ok(sum.is_some())
     }
 

@@ -17,16 +17,19 @@ use parking_lot::Mutex;
 
 use wasmtime::component::Resource;
 
+use super::bindings::sluicegate::policy::log::{Host as _, Level};
 use super::budget::Deadline;
 use super::case::Recorder;
+use super::instance::Population;
 use super::kv::Store;
 use super::quota::Quota;
 use super::series::Series;
+use super::wasi::Output;
 use crate::clock::{Clock, MILLI, Nanos};
 use crate::policy::{ColumnId, EndpointView, Event, Flows, Registry, Request};
 
-use limits::Used;
 pub(super) use limits::{Needs, bound};
+use limits::{Refused, Used};
 
 /// Stands for the request of the call under way.
 #[derive(Debug)]
@@ -62,6 +65,7 @@ pub(super) struct Shared {
     pub(super) store: Arc<Store>,
     pub(super) series: Arc<Series>,
     pub(super) quota: Arc<Quota>,
+    pub(super) population: Arc<Population>,
     pub(super) grants: Grants,
     pub(super) memory_bytes: usize,
     /// Columns that the guest resolved in `configure`.
@@ -86,6 +90,13 @@ enum Phase {
     Serving,
 }
 
+/// Where a guest that has a WASI may write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stream {
+    Out,
+    Err,
+}
+
 /// State of one store.
 #[derive(Debug)]
 pub(super) struct Guest {
@@ -96,7 +107,9 @@ pub(super) struct Guest {
     now: Nanos,
     random: u64,
     used: Used,
-    memory_refused: bool,
+    refused: Option<Refused>,
+    stdout: Output,
+    stderr: Output,
 }
 
 impl Guest {
@@ -109,7 +122,9 @@ impl Guest {
             now: 0,
             random: 0,
             used: Used::default(),
-            memory_refused: false,
+            refused: None,
+            stdout: Output::default(),
+            stderr: Output::default(),
         }
     }
 
@@ -121,7 +136,7 @@ impl Guest {
             None => self.now,
         };
         self.subject = subject;
-        self.memory_refused = false;
+        self.refused = None;
         self.deadline.arm(limit);
     }
 
@@ -137,9 +152,14 @@ impl Guest {
         self.phase = Phase::Serving;
     }
 
-    /// Whether the guest asked for more memory than its cap during this call.
-    pub(super) fn memory_refused(&self) -> bool {
-        self.memory_refused
+    /// What the guest asked for during this call and was not given.
+    pub(super) fn memory_refused(&self) -> Option<Refused> {
+        self.refused
+    }
+
+    /// Time as the guest sees it: that of the call's beginning.
+    pub(super) fn now(&self) -> Nanos {
+        self.now
     }
 
     /// Bytes of the instance's memories together.
@@ -149,5 +169,16 @@ impl Guest {
 
     fn now_ms(&self) -> u64 {
         self.now / MILLI
+    }
+
+    /// The guest wrote to its standard output or error: whole lines go to the log, under its bounds.
+    pub(super) fn wrote(&mut self, to: Stream, bytes: &[u8]) {
+        let (output, level) = match to {
+            Stream::Out => (&mut self.stdout, Level::Info),
+            Stream::Err => (&mut self.stderr, Level::Warn),
+        };
+        for line in output.write(bytes) {
+            self.write(level, line);
+        }
     }
 }

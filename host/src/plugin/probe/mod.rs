@@ -8,6 +8,7 @@ mod face;
 mod trial;
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::bindings::exports::sluicegate::policy::plugin::Manifest;
 use super::budget::thread_time;
@@ -15,7 +16,7 @@ use super::host::Subject;
 use super::instance::Instances;
 use super::policies::WasmPolicy;
 use crate::clock::{MILLI, Nanos, SECOND};
-use crate::policy::{CallError, Reason};
+use crate::policy::{Budget, Call, CallError, Reason, Scorer as _, clean};
 use face::Face;
 use trial::Trial;
 
@@ -87,7 +88,7 @@ fn check(manifest: &Manifest) -> Result<(), CallError> {
 /// Calls every stage that the plugin exports.
 pub(super) fn stages(instances: &Arc<Instances>) -> Result<(), ProbeError> {
     let began = thread_time();
-    let mut trial = Trial::new(WasmPolicy::new(Arc::clone(instances), LIMIT));
+    let mut trial = Trial::new(WasmPolicy::on_trial(Arc::clone(instances), LIMIT));
     for (face, candidates) in calls() {
         for stage in instances.stages() {
             let failed = |error| ProbeError { stage, candidates, face, error };
@@ -99,6 +100,18 @@ pub(super) fn stages(instances: &Arc<Instances>) -> Result<(), ProbeError> {
         }
     }
     Ok(())
+}
+
+/// How long one call of the scorer takes, all that belongs to it included.
+pub(super) fn time_scorer(policy: &WasmPolicy, len: usize) -> Result<Duration, CallError> {
+    let request = Arc::new(Face::Ordinary.request());
+    let endpoints = Face::Ordinary.endpoints(len);
+    let budget = Budget::new(SECOND);
+    let call = Call { request: &request, endpoints: &endpoints, budget: &budget };
+    let start = Instant::now();
+    let scores = policy.score(call)?;
+    let took = start.elapsed();
+    clean::scores(scores, len).map(|_| took)
 }
 
 fn calls() -> impl Iterator<Item = (Face, usize)> {
