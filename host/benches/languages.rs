@@ -11,7 +11,7 @@
     reason = "a benchmark"
 )]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sluicegate::config::{PluginConfig, Wasi};
@@ -20,7 +20,7 @@ use sluicegate::plugin::measure::{Costs, measure};
 const CANDIDATES: [usize; 2] = [16, 1_024];
 const ROUNDS: usize = 2_000;
 
-fn costs(folder: &PathBuf, name: &str) -> Option<(usize, Costs)> {
+fn costs(folder: &Path, name: &str) -> Option<(usize, Costs)> {
     let component = folder.join(format!("{name}.wasm"));
     if let Ok(why) = std::fs::read_to_string(component.with_extension("skipped")) {
         println!("no plugin in {name}: {why}");

@@ -119,6 +119,11 @@ async fn an_empty_pool_queues_until_an_endpoint_comes() {
     let addr = engine.crash().await;
     let config = format!("[[pool]]\nname = \"p\"\nmodels = [\"tiny\"]\nendpoints = [\"http://{addr}\"]\n");
     let router = Router::with(config).unready().start().await;
+    // What has not been asked yet may be up, and is tried.
+    wait::until("the endpoint is known to be down", async || {
+        router.endpoint(&addr).await["status"] == "down"
+    })
+    .await;
     let ask = tokio::spawn(router.chat("patience").send());
     waiting(&router, 1.0).await;
     tokio::time::sleep(Duration::from_millis(100)).await;

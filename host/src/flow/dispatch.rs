@@ -12,6 +12,21 @@ pub struct Controls<'a> {
     pub own: &'a mut dyn Own,
     /// Whose it is.
     pub plugin: &'a Plugin,
+    /// How often in a row its `select` gave no usable answer.
+    pub unselected: &'a mut u32,
+}
+
+/// Failures in a row of `select` after which the plugin is set aside, however well its other calls go: requests
+/// wait for that one.
+const STRIKES: u32 = 3;
+
+impl Controls<'_> {
+    fn selected(&mut self, usable: bool, clock: &dyn Clock) {
+        *self.unselected = if usable { 0 } else { *self.unselected + 1 };
+        if *self.unselected == STRIKES && self.plugin.health.set_aside(clock.now()) {
+            tracing::error!(plugin = &*self.plugin.name, "set aside: its `select` fails each time");
+        }
+    }
 }
 
 /// What a round of dispatching came to.
@@ -63,6 +78,9 @@ pub fn dispatch(
     let chosen = asked(&mut controls, clock, |own| {
         own.select(&flows, endpoints, count).and_then(|chosen| selection(chosen, &flows, count))
     });
+    if let Some(controls) = &mut controls {
+        controls.selected(chosen.is_some(), clock);
+    }
     // Rows are in bands, the oldest head first: taking them in order is first come, first served.
     let chosen = chosen.unwrap_or_else(|| (0..count).take(flows.rows.len()).collect());
     let ids: Vec<u32> =
@@ -87,7 +105,7 @@ fn asked<R>(
     clock: &dyn Clock,
     ask: impl FnOnce(&mut dyn Own) -> Result<R, CallError>,
 ) -> Option<R> {
-    let Controls { own, plugin } = controls.as_mut()?;
+    let Controls { own, plugin, .. } = controls.as_mut()?;
     let now = clock.now();
     if !plugin.health.usable(now) {
         return None;

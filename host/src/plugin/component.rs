@@ -11,7 +11,7 @@ use super::artifact::Artifact;
 use super::bindings::exports::sluicegate::policy as stage;
 use super::compile::CompileError;
 use super::engine::Runtime;
-use super::host::Guest;
+use super::host::{Guest, Needs};
 use super::instance::Generation;
 use super::wasi;
 use crate::config::Wasi;
@@ -28,16 +28,9 @@ pub enum ComponentError {
     /// There is no code of it.
     #[error(transparent)]
     Compile(#[from] CompileError),
-    /// It cannot begin within its memory.
-    #[error(
-        "it begins with {initial} bytes of memory, and its cap is {cap} bytes; raise its `memory_mib`, or link it with less initial memory"
-    )]
-    Memory {
-        /// What it begins with.
-        initial: u64,
-        /// What it may have.
-        cap: usize,
-    },
+    /// Needs more than an instance may have.
+    #[error(transparent)]
+    Needs(#[from] Needs),
     /// Built for another track of the contract.
     #[error(
         "{side} `{name}`, but this host speaks sluicegate:policy@{VERSION}: rebuild with sluicegate-sdk {VERSION} or the WIT of that version"
@@ -113,7 +106,9 @@ impl Linked {
         wasi: Wasi,
     ) -> Result<Self, ComponentError> {
         let component = runtime.compiler().component(artifact, source)?;
-        check_memory(&component, memory_bytes)?;
+        if let Some(needs) = Needs::beyond(&component, memory_bytes) {
+            return Err(ComponentError::Needs(needs));
+        }
         check_names(runtime, &component, wasi)?;
         let mut linker = runtime.linker().clone();
         if wasi == Wasi::Stub {
@@ -127,17 +122,6 @@ impl Linked {
         let indices = Indices::find(&pre, &stages)?;
         Ok(Self { pre, indices, stages, alive: OnceLock::new() })
     }
-}
-
-/// The cap would stop it when it is instantiated; here both numbers can be told.
-fn check_memory(component: &Component, cap: usize) -> Result<(), ComponentError> {
-    const PAGE: u64 = 1 << 16;
-    let pages = component.resources_required().and_then(|required| required.max_initial_memory_size);
-    let initial = pages.unwrap_or_default().saturating_mul(PAGE);
-    if usize::try_from(initial).is_ok_and(|initial| initial <= cap) {
-        return Ok(());
-    }
-    Err(ComponentError::Memory { initial, cap })
 }
 
 fn exports(component: &Component, interface: &str) -> bool {

@@ -161,6 +161,7 @@ struct Owned {
     own: Box<dyn Own>,
     observe_failures: u32,
     save_failures: u32,
+    select_failures: u32,
 }
 
 struct Thread {
@@ -206,8 +207,11 @@ impl Thread {
         // Before anybody goes: where they go shows in the loads.
         let seen = self.shadows_listen().then(|| standing.freeze());
         let endpoints: Arc<dyn EndpointView> = standing;
-        let controls =
-            self.flow.as_mut().map(|owned| Controls { own: &mut *owned.own, plugin: &owned.plugin });
+        let controls = self.flow.as_mut().map(|owned| Controls {
+            own: &mut *owned.own,
+            plugin: &owned.plugin,
+            unselected: &mut owned.select_failures,
+        });
         let round = dispatch(&self.gate, controls, &endpoints, &*self.lane.clock);
         let went = round.went > 0;
         if let Some(seen) = seen {
@@ -321,5 +325,5 @@ fn succeed(
     {
         tracing::warn!(plugin = &*plugin.name, %error, "the state of the version before is refused; it starts clean");
     }
-    Some(Owned { plugin, own, observe_failures: 0, save_failures: 0 })
+    Some(Owned { plugin, own, observe_failures: 0, save_failures: 0, select_failures: 0 })
 }

@@ -68,7 +68,7 @@ impl LoadError {
             Self::Artifact(_) => "not_a_plugin",
             Self::Component(ComponentError::Version { .. }) => "wrong_version",
             Self::Component(ComponentError::Compile(error)) => error.reason(),
-            Self::Component(ComponentError::Memory { .. }) => "memory",
+            Self::Component(ComponentError::Needs(_)) => "memory",
             Self::Component(_) => "does_not_fit",
             Self::SetUp(_) => "set_up",
             Self::Probe(Trial(error)) => error.error.reason.as_str(),

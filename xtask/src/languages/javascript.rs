@@ -13,7 +13,8 @@ pub(super) const JAVASCRIPT: Language = Language {
     name: "javascript",
     folder: "javascript",
     sources: &["least-requests.js", "build.mjs", "package.json", "package-lock.json"],
-    install: "npm install @bytecodealliance/componentize-js@0.23.0",
+    // The second is imported by the first, which does not say so.
+    install: "npm install @bytecodealliance/componentize-js@0.23.0 @bytecodealliance/preview2-shim@0.25.0",
     prepare: |_, places| node_packages(&places.work, &places.source).map(drop),
     build: |_, places| {
         // A module finds its packages beside itself.

@@ -87,6 +87,10 @@ impl Catalog {
     pub fn roll_back(&self, name: &str, digest: &str, why: &str) {
         let mut state = self.state.lock();
         let Some(entry) = state.entries.get_mut(name) else { return };
+        if entry.record.refused.contains_key(digest) {
+            // It is on its way out.
+            return;
+        }
         let tried = entry.candidate.as_ref().is_some_and(|candidate| candidate.version.digest() == digest);
         let in_force = entry.in_force.as_ref().is_some_and(|version| version.digest() == digest);
         let place = match (tried, in_force) {
@@ -135,7 +139,7 @@ fn take_out(entry: &mut Entry, name: &str, place: Place, digest: &str, why: &str
         }
         Place::Main => {
             entry.keep_out(place, digest, why);
-            entry.todo.push_back(Task::Return);
+            entry.todo.push_back(Task::Return(digest.into()));
         }
     }
 }

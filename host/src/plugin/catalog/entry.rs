@@ -20,8 +20,8 @@ use crate::policy::Reason;
 pub(super) enum Task {
     /// The file is there, changed, or gone.
     Read(Place, Option<Arc<File>>),
-    /// The version before shall be in force again.
-    Return,
+    /// The version before the one with this digest shall be in force again.
+    Return(Box<str>),
     /// The candidate shall be in force.
     Promote,
 }

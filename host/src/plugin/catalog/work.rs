@@ -60,7 +60,7 @@ impl Catalog {
         match task {
             Task::Read(place, None) => self.gone(name, *place, brief),
             Task::Read(place, Some(file)) => self.changed(name, *place, file, brief),
-            Task::Return => self.back(name, brief),
+            Task::Return(from) => self.back(name, from, brief),
             Task::Promote => self.promote(name, brief),
         }
     }
@@ -254,8 +254,11 @@ impl Catalog {
         supply::allowed(&self.rules.supply, digest).map_err(LoadError::from)
     }
 
-    /// Back to the version before the one in force.
-    fn back(&self, name: &str, brief: &Brief) -> Vec<Outcome> {
+    /// Back to the version before, unless another has come in the meantime.
+    fn back(&self, name: &str, from: &str, brief: &Brief) -> Vec<Outcome> {
+        if brief.in_force.as_ref().is_some_and(|version| version.digest() != from) {
+            return Vec::new();
+        }
         let version = match &brief.previous {
             Some(Previous::Bytes(digest, settings)) => self.restored(name, digest, settings.clone(), brief),
             _ => None,

@@ -64,7 +64,7 @@ pub(in crate::plugin) enum Refused {
 
 /// More than an instance may have.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::plugin) enum Needs {
+pub enum Needs {
     /// Of memory.
     #[error(
         "it starts with {bytes} bytes of memory, more than its cap of {cap}; set `memory_mib` for it, or build it with a smaller initial memory"

@@ -20,7 +20,7 @@ use super::{SETUP_LIMIT, Timed, Warm};
 use crate::clock::{MILLI, Nanos};
 use crate::plugin::case::Question;
 use crate::plugin::component::Linked;
-use crate::plugin::host::{Needs, Shared};
+use crate::plugin::host::Shared;
 use crate::policy::{CallError, ColumnId, Reason};
 
 /// CPU time to make an instance above which a guest is slow: less than half of a call's deadline, and more than a
@@ -67,11 +67,6 @@ impl Instances {
 
     pub(in crate::plugin) fn stages(&self) -> &[&'static str] {
         &self.linked.stages
-    }
-
-    /// What an instance would need beyond its caps.
-    pub(in crate::plugin) fn needs(&self) -> Option<Needs> {
-        Needs::beyond(self.linked.pre.component(), self.shared.memory_bytes)
     }
 
     /// Writes down a call that failed.

@@ -5,12 +5,13 @@ use parking_lot::Mutex;
 
 use super::*;
 use crate::clock::ManualClock;
-use crate::config::Wasi;
+use crate::config::{PluginConfig, Wasi};
 use crate::plugin::artifact::Artifact;
 use crate::plugin::builtin;
+use crate::plugin::case::Recorder;
 use crate::plugin::engine::Runtime;
 use crate::plugin::host::Grants;
-use crate::policy::Registry;
+use crate::policy::{Registry, Source};
 
 struct Plugin {
     population: Arc<Population>,
@@ -22,9 +23,11 @@ struct Plugin {
 
 /// A default plugin, taken for a slow one or a cheap one.
 fn plugin(slow: bool) -> Plugin {
-    let runtime = Runtime::start().unwrap();
+    let runtime = Runtime::start(None).unwrap();
     let bytes = builtin::bytes("prefix-affinity").expect("built by `cargo xtask plugins`");
-    let linked = Arc::new(Linked::new(&runtime, &Artifact::read(bytes).unwrap(), Wasi::None).unwrap());
+    let artifact = Artifact::read(bytes).unwrap();
+    let linked = Linked::new(&runtime, &artifact, Source::Builtin, 64 << 20, Wasi::None).unwrap();
+    let linked = Arc::new(linked);
     let population = Arc::new(Population::default());
     let clock = ManualClock::at(MAX_AGE);
     linked.alive.get_or_init(|| population.generation());
@@ -34,6 +37,12 @@ fn plugin(slow: bool) -> Plugin {
         registry: Arc::new(Registry::default()),
         store: Arc::default(),
         series: Arc::default(),
+        quota: Arc::default(),
+        recorder: Recorder {
+            config: PluginConfig::named("prefix-affinity"),
+            digest: artifact.digest.clone(),
+            cases: Arc::default(),
+        },
         population: Arc::clone(&population),
         grants: Grants::default(),
         memory_bytes: 64 << 20,

@@ -48,11 +48,8 @@ pub(super) struct ProbeError {
     pub(super) error: CallError,
 }
 
-/// Asks the plugin who it is, if an instance of it may be made.
+/// Asks the plugin who it is.
 pub(super) fn describe(instances: &Instances) -> Result<Manifest, CallError> {
-    if let Some(needs) = instances.needs() {
-        return Err(CallError::new(Reason::Memory, needs.to_string()));
-    }
     let mut warm = instances.take()?;
     let manifest =
         warm.call(Subject::default(), LIMIT, |store, exports| exports.plugin.call_describe(store)).answer?;

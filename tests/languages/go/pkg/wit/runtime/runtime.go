@@ -3,7 +3,8 @@
 // The host asks for that memory through cabi_realloc: the first time before Go's runtime has started, and later
 // in the middle of a call, when a garbage collection would call out and trap. So it is no memory of the
 // collector's but a ring: what the host answered stays valid until ringSize more bytes were answered. What a
-// plugin keeps for longer, it has to copy.
+// plugin keeps for longer, it has to copy. What was asked for before the runtime had started is the adapter's own,
+// for good, and the ring begins behind it.
 package runtime
 
 import (
@@ -14,20 +15,25 @@ import (
 const ringSize = 4 << 20
 
 var (
-	ring [ringSize]byte
-	next uintptr
+	ring  [ringSize]byte
+	next  uintptr
+	first uintptr
 )
+
+func init() { first = next }
 
 //go:wasmexport cabi_realloc
 func cabiRealloc(_ unsafe.Pointer, _, align, size uintptr) unsafe.Pointer {
-	start := (next + align - 1) &^ (align - 1)
+	start := aligned(next, align)
 	if start+size > ringSize {
-		start = 0
+		start = aligned(first, align)
 	}
 	next = start + size
 	// Panics by itself when one answer is larger than the ring.
 	return unsafe.Pointer(unsafe.SliceData(ring[start:next]))
 }
+
+func aligned(address, align uintptr) uintptr { return (address + align - 1) &^ (align - 1) }
 
 // Unpin has nothing to do: the ring takes its memory back by going round.
 func Unpin() {}
