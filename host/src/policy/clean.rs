@@ -112,7 +112,7 @@ pub fn verdict(mut verdict: Verdict) -> Result<Verdict, CallError> {
     }
 }
 
-/// Checks a placement.
+/// Checks a placement. A ceiling is above 0: at an idle pool, and at one whose policy is not heard, nothing waits.
 ///
 /// # Errors
 /// When a number is not finite or the weight is not above 0.
@@ -130,6 +130,7 @@ pub fn placement(mut placement: Placement) -> Result<Placement, CallError> {
             format!("placement with weight {weight}; it must be above 0"),
         ));
     }
+    placement.ceiling = ceiling.max(f32::MIN_POSITIVE);
     if let Some(kept) = placement.flow.get(..placement.flow.floor_char_boundary(MAX_TEXT))
         && kept.len() < placement.flow.len()
     {
@@ -155,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_texts_are_cut_and_many_legs_refused() {
+    fn long_texts_are_cut_ceilings_raised_and_many_legs_refused() {
         let long = "é".repeat(MAX_TEXT);
         let placed = Placement {
             flow: long.clone().into(),
@@ -166,7 +167,8 @@ mod tests {
             ceiling: 1.0,
             ttl_ms: None,
         };
-        assert_eq!(placement(placed).unwrap().flow.len(), MAX_TEXT);
+        assert_eq!(placement(placed.clone()).unwrap().flow.len(), MAX_TEXT);
+        assert!(placement(Placement { ceiling: -1.0, ..placed }).unwrap().ceiling > 0.0);
         let rejection = Rejection { status: 429, reason: long, retry_after_ms: None };
         let Ok(Verdict::Reject(cut)) = verdict(Verdict::Reject(rejection)) else { panic!("no rejection") };
         assert_eq!(cut.reason.len(), MAX_TEXT);

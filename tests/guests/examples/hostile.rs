@@ -9,7 +9,7 @@ use sluicegate_sdk::config::Settings as _;
 use sluicegate_sdk::{
     Admission, Column, Columns, Disaggregation, EndpointsView, Error, EventsView, Filter, FlowControl,
     FlowsView, Handoff, Leg, Manifest, Observer, Picker, Placement, Policy, RequestView, Scorer, Verdict,
-    log, metrics, store,
+    clock, log, metrics, store,
 };
 
 /// Bytes of a text that no host should take.
@@ -32,8 +32,6 @@ sluicegate_sdk::config! {
 struct Hostile {
     config: Config,
     load: Column,
-    /// Whether the pool is said to be full.
-    full: bool,
 }
 
 impl Hostile {
@@ -120,7 +118,7 @@ impl Policy for Hostile {
 
     fn configure(json: &str, columns: &mut Columns) -> Result<Self, Error> {
         let load = columns.resolve("load.requests")?;
-        let hostile = Self { config: Config::parse(json)?, load, full: false };
+        let hostile = Self { config: Config::parse(json)?, load };
         let Some(how) = hostile.how("configure") else { return Ok(hostile) };
         act(how);
         match how {
@@ -224,13 +222,13 @@ impl FlowControl for Hostile {
     }
 
     fn saturation(&mut self, _endpoints: &dyn EndpointsView) -> f32 {
-        let how = self.how("saturation").unwrap_or_default().to_owned();
-        act(&how);
-        // Full every other time, so that requests wait and `select` is asked.
-        self.full = !self.full && self.config.stage == "select";
-        match &*how {
+        let how = self.how("saturation").unwrap_or_default();
+        act(how);
+        // Full every other while, so that requests wait and `select` is asked.
+        let full = self.config.stage == "select" && clock::now_ms() / 20 % 2 == 0;
+        match how {
             "nan" => f32::NAN,
-            _ if self.full => 1.0,
+            _ if full => 1.0,
             _ => 0.0,
         }
     }

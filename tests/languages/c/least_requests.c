@@ -1,4 +1,4 @@
-// Prefers endpoints with small values in one column: 1 / (1 + value), and never below a floor.
+// Prefers endpoints with small values in one column: 1 / (1 + value), and never below a floor. Below 0 is 0.
 
 #include "scorer.h"
 
@@ -96,7 +96,8 @@ void exports_sluicegate_policy_scorer_score(exports_sluicegate_policy_scorer_bor
                                             scorer_list_f32_t *scores) {
   sluicegate_policy_view_method_endpoints_column(endpoints, column, 0, scores);
   for (size_t i = 0; i < scores->len; i++) {
-    float score = 1 / (1 + scores->ptr[i]);
+    float value = scores->ptr[i] > 0 ? scores->ptr[i] : 0;
+    float score = 1 / (1 + value);
     scores->ptr[i] = score < least ? least : score;
   }
   sluicegate_policy_view_request_drop_borrow(request);

@@ -1,4 +1,4 @@
-// Prefers endpoints with small values in one column: 1 / (1 + value), and never below a floor.
+// Prefers endpoints with small values in one column: 1 / (1 + value), and never below a floor. Below 0 is 0.
 
 import { resolve } from 'sluicegate:policy/columns@0.1.0';
 
@@ -27,6 +27,6 @@ export const plugin = {
 
 export const scorer = {
   score(request, endpoints) {
-    return endpoints.column(column, 0).map((value) => Math.max(floor, 1 / (1 + value)));
+    return endpoints.column(column, 0).map((value) => Math.max(floor, 1 / (1 + Math.max(0, value))));
   },
 };

@@ -1,4 +1,4 @@
-"""Prefers endpoints with small values in one column: 1 / (1 + value), and never below a floor."""
+"""Prefers endpoints with small values in one column: 1 / (1 + value), and never below a floor. Below 0 is 0."""
 
 import json
 
@@ -28,4 +28,4 @@ class Plugin(exports.Plugin):
 class Scorer(exports.Scorer):
     def score(self, request, endpoints):
         floor = Configured.floor
-        return [max(floor, 1.0 / (1.0 + value)) for value in endpoints.column(Configured.column, 0.0)]
+        return [max(floor, 1.0 / (1.0 + max(0.0, value))) for value in endpoints.column(Configured.column, 0.0)]

@@ -29,7 +29,7 @@ type Grown = Result<(usize, usize), CallError>;
 
 fn of_calls(subject: &Subject, function: Function, calls: usize) -> Grown {
     let instances = subject.instances(&Kept::default());
-    instances.give_back(instances.make()?);
+    instances.refresh()?;
     let view = Prepared::view(16, &instances.columns());
     let policy = WasmPolicy::new(Arc::clone(&instances), LIMIT);
     let mut early = None;

@@ -62,7 +62,7 @@ fn measure(
 ) -> Result<Vec<Nanos>, CallError> {
     let instances = subject.instances(&Kept::default());
     // Made and given back, so that its columns are known.
-    instances.give_back(instances.make()?);
+    instances.refresh()?;
     let view = Prepared::view(endpoints, &instances.columns());
     let policy = WasmPolicy::new(instances, LIMIT);
     let mut times = Vec::with_capacity(calls);

@@ -143,6 +143,15 @@ impl Instances {
         Ok(warm)
     }
 
+    /// Puts a fresh instance where the next call takes it.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub(in crate::plugin) fn refresh(&self) -> Result<(), CallError> {
+        drop(self.take_in(self.make()?));
+        Ok(())
+    }
+
     /// Gives an instance back after a call that went well.
     pub(in crate::plugin) fn give_back(&self, warm: Warm) {
         let mut idle = self.idle.lock();

@@ -1,5 +1,5 @@
 // Package export_sluicegate_policy_scorer prefers endpoints with small values in one column: 1 / (1 + value), and
-// never below a floor.
+// never below a floor. Below 0 is 0.
 package export_sluicegate_policy_scorer
 
 import (
@@ -14,7 +14,7 @@ func Score(request *view.Request, endpoints *view.Endpoints) []float32 {
 	values := endpoints.Column(plugin.Column, 0)
 	scores := make([]float32, len(values))
 	for i, value := range values {
-		scores[i] = max(plugin.Floor, 1/(1+value))
+		scores[i] = max(plugin.Floor, 1/(1+max(value, 0)))
 	}
 	return scores
 }

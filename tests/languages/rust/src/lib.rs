@@ -1,4 +1,4 @@
-//! Prefers endpoints with small values in one column: 1 / (1 + value), and never below a floor.
+//! Prefers endpoints with small values in one column: 1 / (1 + value), and never below a floor. Below 0 is 0.
 //!
 //! Written against the bindings alone, as in every other language here, and built for two targets.
 
@@ -49,7 +49,7 @@ impl scorer::Guest for LeastRequests {
     fn score(_request: &scorer::Request, endpoints: &scorer::Endpoints) -> Vec<f32> {
         let Some(&(column, floor)) = CONFIGURED.get() else { return Vec::new() };
         let values = endpoints.column(column, 0.0).into_iter();
-        values.map(|value| (1.0 / (1.0 + value)).max(floor)).collect()
+        values.map(|value| (1.0 / (1.0 + value.max(0.0))).max(floor)).collect()
     }
 }
 
