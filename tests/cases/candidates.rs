@@ -175,6 +175,37 @@ async fn a_candidate_of_some_endpoints_has_those_to_itself() {
     assert!(base.is_disjoint(&candidate));
 }
 
+#[tokio::test]
+async fn a_second_candidate_waits_until_the_first_is_done() {
+    let place = Place::of(2).await;
+    let b = guest("prefers-b");
+    for name in [NAME, "pd-split"] {
+        place.plugins.put_file(&format!("{name}.next.toml"), b"mode = { canary = 50 }\n");
+        place.plugins.put(&format!("{name}.next"), &b);
+    }
+    let router = place.router().await;
+    let states = async || {
+        let mut states = BTreeMap::new();
+        for name in [NAME, "pd-split"] {
+            let candidate = router.plugin(name).await.unwrap()["candidate"].clone();
+            states.insert(candidate["state"].as_str().unwrap_or_default().to_owned(), name);
+        }
+        states
+    };
+    wait::until("one is tried and one held", async || {
+        let states = states().await;
+        states.contains_key("on_trial") && states.contains_key("held")
+    })
+    .await;
+    let states_now = states().await;
+    let (tried, held) = (states_now["on_trial"], states_now["held"]);
+    router.admin_post(&format!("/plugins/{tried}/rollback")).await.expect(200).await;
+    wait::until("the second has its turn", async || {
+        router.plugin(held).await.unwrap()["candidate"]["state"] == "on_trial"
+    })
+    .await;
+}
+
 /// Traffic until the candidate is rolled back; every request is answered. Says what `GET /plugins` says then.
 async fn rolled_back(router: &Router, digest: &str, sessions: usize) -> Value {
     let asked = std::cell::Cell::new(0);

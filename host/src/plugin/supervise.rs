@@ -53,8 +53,8 @@ struct Watch {
     lanes: Vec<Arc<Lane>>,
     rails: Guardrails,
     clock: Arc<dyn Clock>,
-    /// By digest and place in `lanes`.
-    comparisons: BTreeMap<(Box<str>, usize), Comparison>,
+    /// By digest, arm and place in `lanes`: a candidate that was promoted is compared anew.
+    comparisons: BTreeMap<(Box<str>, Arm, usize), Comparison>,
     judged: Nanos,
 }
 
@@ -85,9 +85,12 @@ impl Watch {
             let counters = endpoints.iter().map(|endpoint| (endpoint.id, endpoint.engine.preemptions()));
             lane.windows.preemptions(now, counters);
         }
+        let tried = self.catalog.current().trial.as_ref().map(|trial| trial.arm);
         let judged: Vec<_> =
-            versions.iter().filter_map(|version| Some((version, self.split(version, now)?))).collect();
-        self.comparisons.retain(|(digest, _), _| judged.iter().any(|(version, _)| version.digest == *digest));
+            versions.iter().filter_map(|version| Some((version, self.split(version, tried, now)?))).collect();
+        self.comparisons.retain(|(digest, of, _), _| {
+            judged.iter().any(|(version, (arm, _))| version.digest == *digest && arm == of)
+        });
         for (version, (arm, split)) in judged {
             if let Some(why) = self.tripped(version, arm, split, now) {
                 self.catalog.roll_back(&version.name, &version.digest, &why);
@@ -96,7 +99,11 @@ impl Watch {
     }
 
     /// How a version takes part in traffic that is judged: as an arm, or as all of it.
-    fn split(&self, version: &Watched, now: Nanos) -> Option<(Arm, Split)> {
+    /// A candidate that waits for another one's trial to end has no part in what the pool shows.
+    fn split(&self, version: &Watched, tried: Option<Arm>, now: Nanos) -> Option<(Arm, Split)> {
+        if version.trial.is_some() && tried != Some(version.arm) {
+            return None;
+        }
         let window = Nanos::try_from(self.rails.window.as_nanos()).unwrap_or(Nanos::MAX);
         match &version.trial {
             Some(TrialMode::Shadow) => None,
@@ -115,7 +122,7 @@ impl Watch {
         let (rails, comparisons) = (&self.rails, &mut self.comparisons);
         self.lanes.iter().enumerate().find_map(|(place, lane)| {
             let comparison = comparisons
-                .entry((version.digest.clone(), place))
+                .entry((version.digest.clone(), arm, place))
                 .or_insert_with(|| Comparison::begin(&lane.windows, rails, arm, split, now));
             let tripped = judge(rails, &comparison.evidence(&lane.windows, now))?;
             Some(format!(

@@ -80,32 +80,9 @@ mod tests {
     use super::*;
     use crate::policy::Request;
     use crate::route::Trace;
-    use crate::types::Api;
 
     fn explanation(id: &str, status: u16) -> Explanation {
-        let request = Request {
-            id: id.into(),
-            api: Api::Chat,
-            path: "/v1/chat/completions".into(),
-            model: "m".into(),
-            adapter: None,
-            tenant: None,
-            flow: "".into(),
-            priority: 0,
-            session: None,
-            turn: 0,
-            prompt_tokens: 1,
-            prompt_tokens_exact: false,
-            max_output_tokens: None,
-            streaming: false,
-            ttft_target_ms: None,
-            tpot_target_ms: None,
-            ttl_ms: None,
-            arrived: 0,
-            headers: http::HeaderMap::new(),
-            body: bytes::Bytes::new(),
-            prefix: None,
-        };
+        let request = Request::unremarkable(id);
         Trace::new(Arc::new(request), "p", "default", 1).finish(status)
     }
 

@@ -77,7 +77,8 @@ impl Catalog {
         }
         self.employ(&mut state, name);
         self.publish(&mut state);
-        self.remember(state, &[]);
+        drop(state);
+        self.remember(&[]);
         self.wait(|state| state.entries.get(name).is_none_or(|entry| !entry.working), PATIENCE);
         self.outcome(name, action)
     }
@@ -101,7 +102,8 @@ impl Catalog {
         take_out(entry, name, place, digest, why);
         self.employ(&mut state, name);
         self.publish(&mut state);
-        self.remember(state, &[]);
+        drop(state);
+        self.remember(&[]);
     }
 
     /// How it went.

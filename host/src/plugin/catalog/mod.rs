@@ -61,6 +61,8 @@ pub struct Catalog {
     state: Mutex<State>,
     /// A worker has ended.
     rested: Condvar,
+    /// Held while the ledger is written, so that what was read first is not written last.
+    writing: Mutex<()>,
     current: ArcSwap<PolicySet>,
     /// What was shown last, for those who ask while the state is locked.
     status: ArcSwap<Vec<PluginStatus>>,
@@ -104,6 +106,7 @@ impl Catalog {
             ledger,
             state: Mutex::new(state),
             rested: Condvar::new(),
+            writing: Mutex::default(),
             current: ArcSwap::default(),
             status: ArcSwap::default(),
             generations: AtomicU64::new(0),
@@ -211,12 +214,15 @@ impl Catalog {
         }
         self.publish(&mut state);
         self.rested.notify_all();
-        self.remember(state, &bytes);
+        drop(state);
+        self.remember(&bytes);
         true
     }
 
-    /// Writes down what must outlive a restart. The lock is let go first: the disk may be slow.
-    fn remember(&self, state: parking_lot::MutexGuard<'_, State>, bytes: &[(Box<str>, Arc<[u8]>)]) {
+    /// Writes down what must outlive a restart. The state is not locked meanwhile: the disk may be slow.
+    fn remember(&self, bytes: &[(Box<str>, Arc<[u8]>)]) {
+        let _in_order = self.writing.lock();
+        let state = self.state.lock();
         let records =
             state.entries.iter().map(|(name, entry)| (name.clone(), entry.record.clone())).collect();
         let needed: BTreeSet<_> = state.entries.values().flat_map(Entry::needed).collect();
