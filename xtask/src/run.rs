@@ -12,9 +12,16 @@ pub(crate) fn say(what: impl AsRef<str>) {
 }
 
 /// A call of the cargo that called us, in the project's folder.
+///
+/// What that cargo tells us of our own package stays with us: build scripts (ring's) take it for a change, and
+/// whatever hangs on them would be compiled again at each turn between `cargo build` and a chore.
 pub(crate) fn cargo(workspace: &Workspace, arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(workspace.root()).args(arguments);
+    let ours = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(ours)) {
+        command.env_remove(name);
+    }
     command
 }
 

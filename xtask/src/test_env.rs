@@ -50,7 +50,9 @@ pub(crate) fn prepare(workspace: &Workspace) -> Result<TestEnv, Error> {
 /// When Python or a package cannot be had.
 pub(crate) fn python_packages(venv: &Path, requirements: &Path, more: &[&str]) -> Result<PathBuf, Error> {
     let python = venv.join("bin/python");
-    let stamp = Stamp::new(venv, &[requirements.into()], &format!("{UV} {}\n", more.join(" ")))?;
+    // Its programs name their interpreter by its path: one that was moved is none.
+    let what = format!("{UV} {}\n{}\n", more.join(" "), venv.display());
+    let stamp = Stamp::new(venv, &[requirements.into()], &what)?;
     if stamp.fresh() && python.exists() {
         return Ok(python);
     }

@@ -8,7 +8,7 @@ use sluicegate::plugin::{Catalog, Runtime};
 use sluicegate::policy::{Chain, PrefixSource, Registry, Request, Shadow, Stages};
 use sluicegate::pool::{EndpointSpec, Pool, PoolSpec, Report, Windows};
 use sluicegate::prefix::{Index, Sessions};
-use sluicegate::route::{Lane, RouteMode, ShadowSink, Snapshot};
+use sluicegate::route::{Lane, Measure, RouteMode, ShadowSink, Snapshot};
 use sluicegate::types::{Api, Prompt, Role, Url};
 
 use crate::native;
@@ -37,6 +37,7 @@ impl World {
         let lane = Arc::new(Lane {
             pool: Arc::new(Pool::new(spec(endpoints, split))),
             index: Index::new(256 << 20),
+            measure: Measure::default(),
             sessions: Sessions::new(1_024, u64::MAX),
             windows: Windows::default(),
             registry,

@@ -42,6 +42,7 @@ fn admin() -> Arc<Admin> {
     let lane = Lane {
         pool: Arc::new(Pool::new(spec)),
         index: Index::new(1 << 20),
+        measure: crate::route::Measure::default(),
         sessions: Sessions::new(10, SECOND),
         windows: crate::pool::Windows::default(),
         registry: Arc::new(Registry::default()),

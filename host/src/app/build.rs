@@ -13,7 +13,7 @@ use crate::policy::Registry;
 use crate::pool::{EndpointSpec, Pool, PoolSpec, Windows};
 use crate::prefix::{Index, Sessions};
 use crate::proxy::{Proxy, RetryBudget, Service, Upstream};
-use crate::route::{Lane, RouteMode};
+use crate::route::{Lane, Measure, RouteMode};
 use crate::telemetry::{DECISIONS, Decisions, Metrics};
 
 /// Sessions remembered a pool.
@@ -109,6 +109,7 @@ fn service(
     let lane = Arc::new(Lane {
         pool: Arc::new(Pool::new(spec)),
         index: Index::new(config.index_bytes),
+        measure: Measure::default(),
         sessions: Sessions::new(MAX_SESSIONS, nanos(SESSION_TTL)),
         windows: Windows::default(),
         registry: Arc::clone(registry),

@@ -9,6 +9,7 @@ mod signals;
 
 use std::io::Write as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -17,8 +18,11 @@ use crate::admin;
 use crate::config::{Config, Listen};
 use crate::plugin::builtin;
 use crate::plugin::engine::RuntimeError;
-use crate::proxy;
+use crate::proxy::{self, Proxy};
 use crate::scrape;
+
+/// How often the prefix indexes take over what engines report: about as often as engines are asked.
+const TEND: Duration = Duration::from_secs(1);
 
 /// Why the process cannot run.
 #[derive(Debug, thiserror::Error)]
@@ -75,6 +79,7 @@ async fn serve(config: Config) -> Result<(), AppError> {
             config.scrape.clone(),
         ));
     }
+    tokio::spawn(tend(Arc::clone(&parts.proxy)));
     announce(&listener, &admin_listener);
     let admin = tokio::spawn(admin::serve(admin_listener, parts.admin, stopped.clone()));
     let proxy = tokio::spawn(proxy::serve(listener, Arc::clone(&parts.proxy), stopped));
@@ -87,6 +92,17 @@ async fn serve(config: Config) -> Result<(), AppError> {
     let _ = proxy.await;
     admin.abort();
     Ok(())
+}
+
+/// Holds what is believed of the endpoints' caches against what they report, for ever.
+async fn tend(proxy: Arc<Proxy>) {
+    let mut times = tokio::time::interval(TEND);
+    loop {
+        times.tick().await;
+        for service in &proxy.pools {
+            service.lane.tend(service.config.block_tokens);
+        }
+    }
 }
 
 async fn bind(listen: &Listen) -> Result<TcpListener, AppError> {

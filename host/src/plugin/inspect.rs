@@ -12,7 +12,7 @@ use super::load::{Kept, LoadError, Loaded, Services};
 use super::probe;
 use crate::clock::RealClock;
 use crate::config::PluginConfig;
-use crate::policy::{Registry, Source};
+use crate::policy::Source;
 
 /// What a file turned out to be. Of one that is refused as much as could be found out.
 #[derive(Debug, Clone)]
@@ -55,11 +55,7 @@ pub struct SetUp {
 /// # Errors
 /// When nothing can be loaded here at all.
 pub fn inspect(bytes: &[u8], config: &PluginConfig) -> Result<Inspection, RuntimeError> {
-    let services = Services {
-        runtime: Arc::new(Runtime::start(None)?),
-        clock: RealClock::start(),
-        registry: Arc::new(Registry::default()),
-    };
+    let services = Services::alone(Arc::new(Runtime::start(None)?), RealClock::start());
     let mut inspection = Inspection {
         digest: digest(bytes),
         bytes: bytes.len(),

@@ -98,6 +98,13 @@ pub(super) struct Services {
     pub(super) registry: Arc<Registry>,
 }
 
+impl Services {
+    /// For plugins that are looked at and serve nobody: columns of their own, with this runtime and clock.
+    pub(super) fn alone(runtime: Arc<Runtime>, clock: Arc<dyn Clock>) -> Self {
+        Self { runtime, clock, registry: Arc::default() }
+    }
+}
+
 /// A plugin's state that outlives its versions.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Kept {

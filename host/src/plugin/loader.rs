@@ -9,7 +9,7 @@ use super::engine::{Runtime, RuntimeError};
 use super::load::{Kept, LoadError, Loaded, Services};
 use crate::clock::{Clock, RealClock};
 use crate::config::PluginConfig;
-use crate::policy::{Registry, Source};
+use crate::policy::Source;
 
 /// What files are loaded with.
 pub struct Loader {
@@ -31,11 +31,7 @@ impl Loader {
     /// # Errors
     /// When the proxy would refuse it, in the same words.
     pub fn load(&self, bytes: &[u8], config: &PluginConfig) -> Result<Vec<&'static str>, LoadError> {
-        let services = Services {
-            runtime: Arc::clone(&self.runtime),
-            clock: Arc::clone(&self.clock),
-            registry: Arc::new(Registry::default()),
-        };
+        let services = Services::alone(Arc::clone(&self.runtime), Arc::clone(&self.clock));
         let loaded = Loaded::new(&services, bytes, Source::File, 0, config)?;
         loaded.instances(&services, &Kept::default(), config)?;
         Ok(loaded.stages().to_vec())

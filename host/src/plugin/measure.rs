@@ -9,7 +9,7 @@ use super::policies::WasmPolicy;
 use super::probe;
 use crate::clock::{MILLI, RealClock};
 use crate::config::PluginConfig;
-use crate::policy::{Registry, Source};
+use crate::policy::Source;
 
 /// Why a guest cannot be measured.
 #[derive(Debug, thiserror::Error)]
@@ -45,11 +45,7 @@ pub fn measure(
     candidates: &[usize],
     rounds: usize,
 ) -> Result<Costs, MeasureError> {
-    let services = Services {
-        runtime: Arc::new(Runtime::start(None)?),
-        clock: RealClock::start(),
-        registry: Arc::new(Registry::default()),
-    };
+    let services = Services::alone(Arc::new(Runtime::start(None)?), RealClock::start());
     let start = Instant::now();
     let loaded = Loaded::new(&services, bytes, Source::File, 0, config)?;
     let compile = start.elapsed();

@@ -62,6 +62,7 @@ pub struct Health {
     /// When it was last seen to be down.
     confirmed: AtomicU64,
     failed_probes: AtomicU32,
+    lost: AtomicU32,
     success: AtomicF32,
     error: Mutex<Box<str>>,
 }
@@ -93,6 +94,12 @@ impl Health {
     #[must_use]
     pub fn success_ratio(&self) -> f32 {
         self.success.get()
+    }
+
+    /// How often it went down because nobody listened there: what the process before knew is gone.
+    #[must_use]
+    pub fn lost(&self) -> u32 {
+        self.lost.load(Ordering::Relaxed)
     }
 
     /// The latest error, in words; empty when there was none.
@@ -151,9 +158,14 @@ impl Health {
         self.confirmed.store(now, Ordering::Relaxed);
         let down = (now << BITS) | why;
         let usable = |state: u64| matches!(state & ((1 << BITS) - 1), UNKNOWN | UP);
-        self.state
+        let news = self
+            .state
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |state| usable(state).then_some(down))
-            .is_ok()
+            .is_ok();
+        if news && matches!(why, REFUSED | CONNECT) {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+        news
     }
 }
 
@@ -179,6 +191,7 @@ mod tests {
         assert!(!health.probe_failed(9, true, "refused"));
         assert_eq!(health.status(), Status::Down { since: 5, why: Why::Refused });
         assert_eq!(&*health.last_error(), "refused");
+        assert_eq!(health.lost(), 1);
     }
 
     #[test]
@@ -191,6 +204,7 @@ mod tests {
         assert!(!health.probe_failed(4, false, "slow"));
         assert!(health.probe_failed(5, false, "slow"));
         assert_eq!(health.status(), Status::Down { since: 5, why: Why::Probes });
+        assert_eq!(health.lost(), 0);
     }
 
     #[test]

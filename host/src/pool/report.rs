@@ -31,6 +31,8 @@ pub struct Report {
     pub block_tokens: Option<u32>,
     /// Blocks of its KV cache.
     pub kv_blocks: Option<u64>,
+    /// When its process started, seconds since 1970.
+    pub started: Option<f64>,
     /// LoRA adapters that are loaded, sorted.
     pub lora_active: Vec<Box<str>>,
     /// LoRA adapters that it holds at most.
@@ -41,6 +43,14 @@ pub struct Report {
     /// shorter than the registry's list for one interval after a policy resolved more.
     #[serde(skip)]
     pub series: Arc<[f32]>,
+}
+
+impl Report {
+    /// Tokens that its KV cache holds.
+    #[must_use]
+    pub fn cache_tokens(&self) -> Option<u64> {
+        Some(self.kv_blocks?.saturating_mul(u64::from(self.block_tokens?)))
+    }
 }
 
 /// The numbers of the latest [`Report`], to be read without a lock. NaN where the engine does not say.

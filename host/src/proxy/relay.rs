@@ -188,6 +188,10 @@ impl Relay {
         let output = usage.map_or(chunks, |usage| usage.output_tokens);
         let cached = usage.and_then(|usage| usage.cached_tokens);
         self.job.service.metrics.tokens(prompt, self.held, cached, output);
+        if let Some((usage, cached)) = usage.zip(cached) {
+            let lane = &self.job.service.lane;
+            lane.reported(&self.job.request, &self.endpoint, self.held, usage.prompt_tokens, cached);
+        }
         self.job.pass.served(u64::from(prompt) + u64::from(output));
         Spent { prompt: told, cached, output }
     }

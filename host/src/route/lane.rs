@@ -9,7 +9,7 @@ use crate::pool::{Endpoint, Pool, Reservation, Windows};
 use crate::prefix::{Index, Sessions};
 use crate::types::Profile;
 
-use super::{Candidates, ShadowSink};
+use super::{Candidates, Measure, ShadowSink};
 
 /// Whether what policies say counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub struct Lane {
     pub pool: Arc<Pool>,
     /// Which prefixes they are believed to hold.
     pub index: Index,
+    /// By how much the estimated lengths of prompts are wrong.
+    pub measure: Measure,
     /// Which of them served a session last.
     pub sessions: Sessions,
     /// How requests fared in the last minutes.

@@ -23,6 +23,7 @@ mod order;
 mod pick;
 mod pipeline;
 pub mod shadow;
+mod tend;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -32,3 +33,4 @@ pub use lane::{Lane, RouteMode};
 pub use order::Order;
 pub use pipeline::{Choice, PlannedLeg, Refusal, admit, choose, place};
 pub use shadow::{ShadowSink, Snapshot};
+pub use tend::Measure;

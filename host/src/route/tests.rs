@@ -98,6 +98,7 @@ fn lane_in(mode: RouteMode, roles: &[Role]) -> Arc<Lane> {
     Arc::new(Lane {
         pool: Arc::new(Pool::new(spec)),
         index: Index::new(1 << 20),
+        measure: Measure::default(),
         sessions: Sessions::new(16, u64::MAX),
         windows: Windows::default(),
         registry: Arc::default(),

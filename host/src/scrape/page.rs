@@ -51,6 +51,7 @@ pub struct Page {
     pub(super) preemptions: Total,
     pub(super) block_tokens: Option<f64>,
     pub(super) kv_blocks: Total,
+    pub(super) started: Option<f64>,
     pub(super) lora: Option<Lora>,
     series: Vec<Total>,
 }
@@ -67,6 +68,7 @@ impl Page {
                     self.engine = Some(*engine);
                     take(self, sample);
                 }
+                Use::Started => self.started = Some(sample.value),
                 Use::Series(position) => {
                     if let Some(total) = self.series.get_mut(*position)
                         && series.get(*position).is_some_and(|series| sample.labels.carry(&series.labels))
@@ -93,6 +95,7 @@ impl Page {
         report.preemptions = self.preemptions.sum().map(narrow);
         report.block_tokens = self.block_tokens.and_then(whole).and_then(|tokens| u32::try_from(tokens).ok());
         report.kv_blocks = self.kv_blocks.sum().and_then(whole);
+        report.started = self.started;
         let lora = self.lora.unwrap_or_default();
         report.lora_max = lora.max.and_then(whole).and_then(|max| u32::try_from(max).ok());
         report.lora_active = lora.active;

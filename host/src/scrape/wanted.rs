@@ -10,11 +10,16 @@ use crate::policy::Registry;
 use crate::policy::series::Series;
 use crate::types::Engine;
 
+/// What the client libraries of Prometheus tell of the process that they are in.
+const STARTED: &str = "process_start_time_seconds";
+
 /// What becomes of a sample.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Use {
     /// It is one of an engine's fixed numbers.
     Fixed(Engine, Take),
+    /// It tells when the process began.
+    Started,
     /// It may count for the series at this position.
     Series(usize),
 }
@@ -40,6 +45,7 @@ impl Wanted {
                 wanted.add(name, Use::Fixed(*engine, *take));
             }
         }
+        wanted.add(STARTED, Use::Started);
         for (position, series) in series.iter().enumerate() {
             wanted.add(&series.name, Use::Series(position));
         }

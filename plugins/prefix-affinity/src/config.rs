@@ -7,6 +7,9 @@ sluicegate_sdk::config! {
         pub prefill_tokens_per_s: f32 = 15_000.0, in 1.0..=10_000_000.0;
         /// What a token cached in CPU memory saves, as a share of what one in GPU memory saves.
         pub cpu_credit: f32 = 0.8, in 0.0..=1.0;
+        /// What computing a token again costs others, that some endpoint of the pool holds, as a multiple of the time
+        /// that it takes: the requests behind it wait, and it displaces what they have cached.
+        pub recompute_price: f32 = 3.0, in 0.0..=1_000.0;
         /// Prompt length assumed of each request that waits in an engine and is none of ours, tokens.
         pub foreign_prompt_tokens: f32 = 1_000.0, in 0.0..=10_000_000.0;
         /// What each request that runs at an endpoint adds to a time to first token there, milliseconds.

@@ -100,6 +100,7 @@ impl PrefixAffinity {
         let ms_per_token = ttft::ms_per_token(rate, &self.config);
         let mut ttft = ttft::prefill(request.prompt_tokens() as f32, cached, ahead, &ms_per_token);
         let mut requests = requests.to_vec();
+        ttft::add_recomputing(&mut ttft, cached, &ms_per_token, &self.config);
         let reported = Reported { waiting, running, kv_usage, age_ms };
         ttft::add_reported(&mut ttft, &mut requests, &reported, &ms_per_token, &self.config);
         if endpoints.profile() != Profile::Prefill {

@@ -19,6 +19,8 @@ pub(super) fn traffic(args: &Args, urls: Vec<String>) -> load::Args {
         duration: Some(args.run_s),
         groups: 24,
         prefix_tokens: 3000,
+        hot_share: 0.0,
+        trace: None,
         question_tokens: 150,
         sessions: 48,
         turns: 5,

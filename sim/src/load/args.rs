@@ -39,6 +39,9 @@ pub struct Args {
     /// Different shared prefixes.
     #[arg(long, default_value_t = 8, value_name = "N")]
     pub groups: u64,
+    /// Share of the single questions that begin with the first prefix, whatever is left goes to all alike.
+    #[arg(long, default_value_t = 0.0, value_name = "0..1")]
+    pub hot_share: f64,
     /// Tokens of a shared prefix (4 bytes each).
     #[arg(long, default_value_t = 1024, value_name = "TOKENS")]
     pub prefix_tokens: usize,
@@ -51,6 +54,12 @@ pub struct Args {
     /// Turns of a conversation, after which a new one takes its place. Each turn carries all before it.
     #[arg(long, default_value_t = 4, value_name = "N")]
     pub turns: u32,
+    /// Send what a file recorded instead of generated text: a JSON object a line, with `session_id`, `input` (the
+    /// whole prompt of a turn) and `output`. `--sessions` of its sessions are under way at once, 8 when not given;
+    /// each line is sent when the one before in its session has been answered, and asks for as many tokens as the
+    /// recorded answer had.
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<std::path::PathBuf>,
     /// Tokens to ask for.
     #[arg(long, default_value_t = 32, value_name = "TOKENS")]
     pub output_tokens: u32,

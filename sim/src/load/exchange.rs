@@ -17,8 +17,8 @@ pub(super) struct Exchange {
     pub(super) http: Http,
     pub(super) args: Args,
     pub(super) model: String,
-    /// Whether the text of the answer is needed.
-    pub(super) keep_text: bool,
+    /// Whether requests belong to conversations: each names its own, and the text of its answer is needed.
+    pub(super) conversations: bool,
 }
 
 #[derive(Deserialize)]
@@ -98,7 +98,7 @@ impl Exchange {
         };
         let mut request = Request::post(format!("{}{path}", url.trim_end_matches('/')))
             .header(http::header::CONTENT_TYPE, "application/json");
-        if self.args.sessions > 0 {
+        if self.conversations {
             request = request.header("x-session-id", format!("sim-{}-{}", self.args.seed, conversation.id));
         }
         if let Some(flow) = self.args.flows.get(rotate(self.args.flows.len())) {
@@ -117,7 +117,7 @@ impl Exchange {
         sample: &mut Sample,
     ) -> Result<String, Trouble> {
         let mut body = response.into_body();
-        let mut reader = StreamReader::new(self.keep_text);
+        let mut reader = StreamReader::new(self.conversations);
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|_| Trouble::Broken)?;
             let Some(data) = frame.data_ref() else { continue };

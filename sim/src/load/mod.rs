@@ -7,6 +7,7 @@ mod report;
 mod runner;
 mod sample;
 mod sse;
+mod trace;
 mod workload;
 
 pub use args::{Api, Args};
@@ -15,4 +16,5 @@ pub use report::{Quantiles, Report};
 pub use runner::{LoadError, run};
 pub use sample::{Sample, Trouble};
 pub use sse::{StreamReader, StreamSummary};
+pub use trace::{Recorded, Trace, TraceError};
 pub use workload::{Conversation, Workload};

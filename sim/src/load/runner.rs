@@ -5,6 +5,7 @@ use super::exchange::Exchange;
 use super::progress::Progress;
 use super::report::Report;
 use super::sample::Sample;
+use super::trace::{Trace, TraceError};
 use super::workload::{Conversation, Workload};
 use crate::rng::{Rng, mix};
 use crate::web::{self, WebError};
@@ -32,6 +33,9 @@ pub enum LoadError {
         /// The server asked.
         url: String,
     },
+    /// The recorded traffic cannot be used.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
 }
 
 /// What all senders of a run share.
@@ -65,16 +69,18 @@ pub async fn run(args: &Args, progress: &Arc<Progress>) -> Result<Report, LoadEr
         Some(model) => model.clone(),
         None => ask_model(&http, url).await?,
     };
-    let workload = Workload::new(args);
+    let trace = args.trace.as_deref().map(Trace::read).transpose()?;
+    let workload = Workload::new(args, trace);
     let begin = Instant::now();
     let limit = match (args.requests, args.duration) {
         (Some(requests), _) => requests,
         (None, Some(_)) => u64::MAX,
+        (None, None) if args.trace.is_some() => u64::MAX,
         (None, None) if args.sessions > 0 => args.sessions * u64::from(args.turns.max(1)),
         (None, None) => 100,
     };
     let run = Arc::new(Run {
-        exchange: Exchange { http, args: args.clone(), model, keep_text: workload.has_sessions() },
+        exchange: Exchange { http, args: args.clone(), model, conversations: workload.has_sessions() },
         shared: Mutex::new(Shared {
             workload,
             given: 0,
@@ -145,7 +151,9 @@ impl Run {
             let woken = self.ready.notified();
             let deadline = {
                 let mut shared = self.shared.lock();
+                let under_way = shared.given.saturating_sub(shared.samples.len() as u64);
                 if shared.given >= shared.limit
+                    || shared.workload.is_over(under_way as usize)
                     || shared.deadline.is_some_and(|deadline| Instant::now() >= deadline)
                 {
                     drop(shared);

@@ -1,10 +1,13 @@
 //! What is asked, as a pure function of the seed.
 
 use super::args::{Api, Args};
+use super::trace::{Recorded, Trace};
 use crate::rng::{Rng, mix};
 use crate::text::BYTES_PER_TOKEN;
 use std::collections::VecDeque;
 
+/// Sessions of a trace that are under way at once when nothing else is said.
+const TRACE_SESSIONS: u64 = 8;
 /// Letters of generated words.
 const LETTERS: &[u8; 20] = b"abcdefghilmnoprstuvy";
 
@@ -17,6 +20,10 @@ pub struct Conversation {
     pub turn: u32,
     /// Its messages as JSON, separated by commas; for the completions API the prompt as plain text.
     said: String,
+    /// Tokens to ask for.
+    output_tokens: u32,
+    /// The recorded turns that are still to come, the next one last.
+    recorded: Vec<Recorded>,
 }
 
 /// Gives out what to ask next.
@@ -26,17 +33,26 @@ pub struct Workload {
     seed: u64,
     prefixes: Vec<String>,
     question_tokens: usize,
+    output_tokens: u32,
+    hot_share: f64,
+    /// Conversations under way at once; 0 for single questions.
     sessions: u64,
     turns: u32,
+    /// Recorded sessions that have not begun, the next one last; none when text is generated.
+    trace: Option<Vec<Vec<Recorded>>>,
     ready: VecDeque<Conversation>,
     begun: u64,
     rng: Rng,
 }
 
 impl Workload {
-    /// The workload that `args` describes.
+    /// The workload that `args` describes, with the sessions of a trace in place of generated ones.
     #[must_use]
-    pub fn new(args: &Args) -> Self {
+    pub fn new(args: &Args, trace: Option<Trace>) -> Self {
+        let sessions = match (&trace, args.sessions) {
+            (Some(_), 0) => TRACE_SESSIONS,
+            (_, sessions) => sessions,
+        };
         let prefixes = (0..args.groups.max(1))
             .map(|group| text(mix(args.seed ^ mix(group.wrapping_add(1))), args.prefix_tokens))
             .collect();
@@ -45,15 +61,18 @@ impl Workload {
             seed: args.seed,
             prefixes,
             question_tokens: args.question_tokens,
-            sessions: args.sessions,
+            output_tokens: args.output_tokens,
+            hot_share: args.hot_share,
+            sessions,
             turns: args.turns.max(1),
+            trace: trace.map(Trace::into_sessions),
             ready: VecDeque::new(),
             begun: 0,
             rng: Rng::new(mix(args.seed)),
         };
-        for _ in 0..args.sessions {
+        for _ in 0..sessions {
             let fresh = workload.begin();
-            workload.ready.push_back(fresh);
+            workload.ready.extend(fresh);
         }
         workload
     }
@@ -66,7 +85,13 @@ impl Workload {
 
     /// The next to send; `None` while every conversation waits for an answer.
     pub fn take(&mut self) -> Option<Conversation> {
-        if self.has_sessions() { self.ready.pop_front() } else { Some(self.begin()) }
+        if self.has_sessions() { self.ready.pop_front() } else { self.begin() }
+    }
+
+    /// Whether there is nothing to come, whatever is answered; `under_way` are those that have not been given back.
+    #[must_use]
+    pub fn is_over(&self, under_way: usize) -> bool {
+        under_way == 0 && self.ready.is_empty() && self.trace.as_ref().is_some_and(Vec::is_empty)
     }
 
     /// Continues a conversation after its answer, or begins another in its place when it is over or has failed.
@@ -75,24 +100,47 @@ impl Workload {
             return;
         }
         let next = match answer {
+            Some(_) if self.trace.is_some() => {
+                conversation.turn += 1;
+                self.recorded(conversation).or_else(|| self.begin())
+            }
             Some(answer) if conversation.turn < self.turns => {
                 conversation.turn += 1;
                 self.say(&mut conversation.said, "assistant", answer);
                 let question = self.question(conversation.id, conversation.turn);
                 self.say(&mut conversation.said, "user", &question);
-                conversation
+                Some(conversation)
             }
             _ => self.begin(),
         };
-        self.ready.push_back(next);
+        self.ready.extend(next);
     }
 
-    fn begin(&mut self) -> Conversation {
+    /// The next recorded turn of a conversation, if there is one.
+    fn recorded(&self, mut conversation: Conversation) -> Option<Conversation> {
+        let turn = conversation.recorded.pop()?;
+        conversation.said.clear();
+        self.say(&mut conversation.said, "user", &turn.input);
+        conversation.output_tokens = turn.output_tokens;
+        Some(conversation)
+    }
+
+    /// A new conversation; `None` when all of a trace have begun.
+    fn begin(&mut self) -> Option<Conversation> {
         let id = self.begun;
         self.begun += 1;
+        if let Some(sessions) = &mut self.trace {
+            let recorded = sessions.pop()?;
+            let conversation = Conversation { id, turn: 1, said: String::new(), output_tokens: 0, recorded };
+            return self.recorded(conversation).or_else(|| self.begin());
+        }
         // Sessions take the groups in turn, single questions at random.
         let count = self.prefixes.len().max(1) as u64;
-        let group = if self.has_sessions() { id % count } else { self.rng.below(count) };
+        let group = match self.has_sessions() {
+            true => id % count,
+            false if self.hot_share > 0.0 && self.rng.unit() < self.hot_share => 0,
+            false => self.rng.below(count),
+        };
         let prefix = self.prefixes.get(group as usize).cloned().unwrap_or_default();
         let mut said = String::new();
         if !prefix.is_empty() {
@@ -100,7 +148,7 @@ impl Workload {
         }
         let question = self.question(id, 1);
         self.say(&mut said, "user", &question);
-        Conversation { id, turn: 1, said }
+        Some(Conversation { id, turn: 1, said, output_tokens: self.output_tokens, recorded: Vec::new() })
     }
 
     fn question(&self, id: u64, turn: u32) -> String {
@@ -129,7 +177,7 @@ impl Conversation {
         let model = serde_json::Value::from(model);
         let stream =
             if args.stream { ",\"stream\":true,\"stream_options\":{\"include_usage\":true}" } else { "" };
-        let rest = format!("\"max_tokens\":{}{stream}}}", args.output_tokens);
+        let rest = format!("\"max_tokens\":{}{stream}}}", self.output_tokens);
         match args.api {
             Api::Chat => format!("{{\"model\":{model},\"messages\":[{}],{rest}", self.said),
             Api::Completions => {
@@ -183,7 +231,7 @@ mod tests {
     fn the_same_seed_asks_the_same() {
         let args = args("--groups 2 --prefix-tokens 8 --question-tokens 4");
         let bodies = || {
-            let mut workload = Workload::new(&args);
+            let mut workload = Workload::new(&args, None);
             (0..10).map(|_| workload.take().unwrap().body(&args, "m")).collect::<Vec<_>>()
         };
         assert_eq!(bodies(), bodies());
@@ -195,7 +243,7 @@ mod tests {
     #[test]
     fn a_turn_carries_all_before_it() {
         let args = args("--sessions 1 --turns 2 --prefix-tokens 4 --question-tokens 4");
-        let mut workload = Workload::new(&args);
+        let mut workload = Workload::new(&args, None);
         let first = workload.take().unwrap();
         assert!(workload.take().is_none());
         workload.give_back(first.clone(), Some("the \"answer\""));

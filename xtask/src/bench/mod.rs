@@ -1,11 +1,13 @@
 //! The benchmarks: what the policies of a request cost, what a request through the proxy costs, what clients notice
-//! of a swap, and what a plugin costs in each language.
+//! of a swap, what a plugin costs in each language, and what clients get from each router.
 //!
 //! They print ratios against a baseline of the same run; none of them is a timed test.
 
+mod ask;
 mod nginx;
 mod process;
 mod proxy;
+mod routing;
 mod swaps;
 mod watched;
 
@@ -15,15 +17,17 @@ use crate::plugins::{self, What};
 use crate::run::{cargo, run};
 use crate::workspace::Workspace;
 
-/// Builds what is measured and runs the benchmarks that are named; none named is all. Flags that follow are of the
-/// swaps.
+/// Builds what is measured and runs the benchmarks that are named; none named is all. Flags that follow are of
+/// the swaps, or of the routing when that alone is named.
 ///
 /// # Errors
 /// When a step fails.
 pub(crate) fn run_benches(workspace: &Workspace, names: &[String]) -> Result<(), Error> {
     let (names, flags) =
         names.split_at(names.iter().position(|name| name.starts_with("--")).unwrap_or(names.len()));
-    let swaps = swaps::options(flags)?;
+    let only_routing = names.iter().all(|name| name == "routing") && !names.is_empty();
+    let routing = routing::options(if only_routing { flags } else { &[] })?;
+    let swaps = swaps::options(if only_routing { &[] } else { flags })?;
     let wanted = |name: &str| names.is_empty() || names.iter().any(|named| named == name);
     plugins::build(workspace.root(), What::Defaults)?;
     if wanted("policies") {
@@ -38,12 +42,17 @@ pub(crate) fn run_benches(workspace: &Workspace, names: &[String]) -> Result<(),
         run(&mut cargo(workspace, &["build", "--release", "-p", "sluicegate", "--bin", "sluicegate"]))?;
         proxy::measure(workspace)?;
     }
-    if wanted("swaps") {
+    if wanted("swaps") || wanted("routing") {
         run(&mut cargo(
             workspace,
             &["build", "--release", "-p", "sluicegate", "-p", "sluicegate-sim", "--bins"],
         ))?;
+    }
+    if wanted("swaps") {
         swaps::measure(workspace, swaps)?;
+    }
+    if wanted("routing") {
+        routing::measure(workspace, &routing)?;
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use super::ask::{self, number};
 use super::nginx;
 use super::process::{Server, cpu_seconds_of_the_dead};
 use super::proxy::{address, free_ports, median, text};
@@ -29,17 +30,23 @@ const SECONDS: u64 = 15;
 const BUSY: f64 = 0.5;
 
 /// What to measure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Options {
     /// How many swaps at least.
     pub(crate) swaps: u64,
+    /// After how many versions the first comes again, which then need not be compiled.
+    pub(crate) versions: u32,
+    /// Requests a second; as many as leave half of the machine free when not given.
+    pub(crate) rate: Option<f64>,
+    /// Whether windows without swaps are left out, as where only failures and memory count.
+    pub(crate) no_quiet: bool,
     /// Whether to print JSON.
     pub(crate) json: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { swaps: 200, json: false }
+        Self { swaps: 200, versions: u32::MAX, rate: None, no_quiet: false, json: false }
     }
 }
 
@@ -59,6 +66,7 @@ struct Bench {
     servers: [Server; 2],
     load: PathBuf,
     listen: u16,
+    admin: u16,
     watched: Watched,
 }
 
@@ -74,7 +82,7 @@ pub(crate) fn measure(workspace: &Workspace, options: Options) -> Result<(), Err
     let engines_server =
         Server::anywhere(&[program, "-c", &text(&engines_conf)], first, &folder.join("engines/log"))?;
     let policy = workspace.root().join("target/plugins").join(format!("{POLICY}.wasm"));
-    let watched = Watched::new(folder.join("plugins"), &policy, POLICY, admin)?;
+    let watched = Watched::new(folder.join("plugins"), &policy, POLICY, admin, options.versions)?;
     let mut command = vec![text(&workspace.release("sluicegate")), "serve".into()];
     command.extend(["--listen".into(), address(listen), "--admin".into(), address(admin)]);
     command.extend(["--plugins".into(), text(&folder.join("plugins"))]);
@@ -82,17 +90,18 @@ pub(crate) fn measure(workspace: &Workspace, options: Options) -> Result<(), Err
     let command: Vec<&str> = command.iter().map(String::as_str).collect();
     let router = Server::anywhere(&command, listen, &folder.join("router.log"))?;
     let servers = [router, engines_server];
-    let mut bench = Bench { servers, load: workspace.release("sluicegate-sim"), listen, watched };
+    let mut bench = Bench { servers, load: workspace.release("sluicegate-sim"), listen, admin, watched };
     bench.run(options)
 }
 
 impl Bench {
     fn run(&mut self, options: Options) -> Result<(), Error> {
-        let rate = self.rate()?;
+        ask::until_it_says_yes(self.admin, "/readyz")?;
+        let rate = options.rate.map_or_else(|| self.rate(), Ok)?;
         let mut pairs = Vec::new();
         let (mut done, mut resident) = (0, Vec::new());
         while done < options.swaps || pairs.len() < 2 {
-            let quiet = self.window(rate, false)?;
+            let quiet = if options.no_quiet { Window::default() } else { self.window(rate, false)? };
             let swapping = self.window(rate, true)?;
             done += swapping.swaps;
             resident.push(self.servers.first().map_or(0.0, Server::resident_mib));
@@ -113,12 +122,14 @@ impl Bench {
 
     /// Requests a second that leave half of the machine free.
     fn rate(&mut self) -> Result<f64, Error> {
-        let trial = self.window(TRIAL_RATE, false)?;
-        let rate = (TRIAL_RATE * BUSY / trial.busy.max(1e-3)).floor();
-        say(format!(
-            "{TRIAL_RATE} requests/s use {:.1} % of the machine; going on at {rate}/s",
-            trial.busy * 100.0
-        ));
+        let mut rate = TRIAL_RATE;
+        // Twice, because the first requests cost more than the later ones.
+        for _ in 0..2 {
+            let busy = self.window(rate, false)?.busy;
+            let next = (rate * BUSY / busy.max(1e-3)).floor();
+            say(format!("{rate} requests/s use {:.1} % of the machine; going on at {next}/s", busy * 100.0));
+            rate = next;
+        }
         Ok(rate)
     }
 
@@ -168,12 +179,6 @@ fn read(report: &str) -> Option<Window> {
     })
 }
 
-/// The first number of this name in a text of JSON.
-fn number(json: &str, name: &str) -> Option<f64> {
-    let rest = json.split_once(&format!("\"{name}\":"))?.1.trim_start();
-    rest.split([',', '}', '\n']).next()?.trim().parse().ok()
-}
-
 fn print(rate: f64, pairs: &[(Window, Window)], resident: &[f64], options: Options) {
     let of = |value: fn(&(Window, Window)) -> f64| median(pairs.iter().map(value).collect());
     let sum = |value: fn(&Window) -> f64| pairs.iter().map(|(a, b)| value(a) + value(b)).sum::<f64>();
@@ -218,14 +223,18 @@ pub(crate) fn options(arguments: &[String]) -> Result<Options, Error> {
     while let Some(argument) = left.next() {
         match argument.as_str() {
             "--json" => options.json = true,
-            "--swaps" => {
-                let number = left.next().and_then(|number| number.parse().ok());
-                options.swaps = number.ok_or_else(|| Error::Usage("`--swaps` needs a number".to_owned()))?;
-            }
+            "--no-quiet" => options.no_quiet = true,
+            "--swaps" => options.swaps = value(argument, left.next())?,
+            "--versions" => options.versions = value(argument, left.next())?,
+            "--rate" => options.rate = Some(value(argument, left.next())?),
             other => return Err(Error::Usage(format!("`bench swaps` knows no `{other}`"))),
         }
     }
     Ok(options)
+}
+
+fn value<T: std::str::FromStr>(flag: &str, value: Option<&String>) -> Result<T, Error> {
+    value.and_then(|value| value.parse().ok()).ok_or_else(|| Error::Usage(format!("`{flag}` needs a number")))
 }
 
 #[cfg(test)]

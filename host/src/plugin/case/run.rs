@@ -11,7 +11,7 @@ use super::question::unhex;
 use super::view::CaseView;
 use super::{Case, Function, Outcome, VERSION, With, ask, ask_own};
 use crate::clock::{Clock, MILLI, ManualClock, Nanos};
-use crate::policy::{Budget, Call, CallError, EndpointView, Flows, Own, Reason, Registry, Said, Source};
+use crate::policy::{Budget, Call, CallError, EndpointView, Flows, Own, Reason, Said, Source};
 
 /// Why a case cannot be run.
 #[derive(Debug, thiserror::Error)]
@@ -82,12 +82,8 @@ pub struct Ran {
 pub fn run(bytes: &[u8], case: &Case) -> Result<Ran, RunError> {
     check(case)?;
     let clock: Arc<dyn Clock> = ManualClock::at(case.clock_ms.saturating_mul(MILLI));
-    let registry = Arc::new(Registry::default());
-    let services = Services {
-        runtime: Arc::new(Runtime::start(None)?),
-        clock: Arc::clone(&clock),
-        registry: Arc::clone(&registry),
-    };
+    let services = Services::alone(Arc::new(Runtime::start(None)?), Arc::clone(&clock));
+    let registry = Arc::clone(&services.registry);
     let config = case.settings.plugin(&case.plugin, case.config.clone());
     let loaded = Loaded::new(&services, bytes, Source::File, 0, &config)?;
     if !loaded.stages().contains(&case.call.stage()) {

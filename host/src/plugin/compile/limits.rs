@@ -5,9 +5,10 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::config::CompileConfig;
 
-/// It gets half of what a thread that serves requests gets, where both want the processor. Much less would
-/// keep a small plugin waiting for minutes on a machine that is full.
-const NICENESS: i32 = 3;
+/// It gets a tenth of what a thread that serves requests gets, where both want the processor: clients of a router
+/// on few cores should not feel a swap. Much less would keep a small plugin waiting for minutes on a machine that
+/// is full.
+const NICENESS: i32 = 10;
 
 /// Bounds of one compilation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

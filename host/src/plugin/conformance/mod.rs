@@ -18,7 +18,7 @@ use super::engine::{Runtime, RuntimeError};
 use super::load::{Kept, Loaded, Services};
 use crate::clock::{ManualClock, SECOND};
 use crate::config::PluginConfig;
-use crate::policy::{Registry, Source};
+use crate::policy::Source;
 
 pub use report::{Check, Report, Timing};
 use subject::Subject;
@@ -28,11 +28,7 @@ use subject::Subject;
 /// # Errors
 /// When nothing can be loaded here at all.
 pub fn test(bytes: &[u8], config: &PluginConfig, calls: usize) -> Result<Report, RuntimeError> {
-    let services = Services {
-        runtime: Arc::new(Runtime::start(None)?),
-        clock: ManualClock::at(1_000 * SECOND),
-        registry: Arc::new(Registry::default()),
-    };
+    let services = Services::alone(Arc::new(Runtime::start(None)?), ManualClock::at(1_000 * SECOND));
     let mut report = Report::of(config, bytes);
     let loaded = Loaded::new(&services, bytes, Source::File, 0, config)
         .and_then(|loaded| loaded.instances(&services, &Kept::default(), config).map(|_| loaded));

@@ -108,7 +108,23 @@ impl Index {
         self.keep_capacity(endpoint, &owner);
     }
 
-    /// Forgets an endpoint, its capacity included.
+    /// An endpoint is in this life of its process. When it was in another before, its cache went with that one.
+    pub fn set_life(&self, endpoint: EndpointId, life: u64) {
+        if !self.owner(endpoint).begins(life) {
+            return;
+        }
+        self.remove_endpoint(endpoint);
+        self.owner(endpoint).begins(life);
+    }
+
+    /// Forgets every endpoint but these.
+    pub fn retain(&self, endpoints: &[EndpointId]) {
+        let gone: Vec<_> =
+            self.owners.read().keys().filter(|known| !endpoints.contains(known)).copied().collect();
+        gone.into_iter().for_each(|endpoint| self.remove_endpoint(endpoint));
+    }
+
+    /// Forgets an endpoint, its capacity and life included.
     pub fn remove_endpoint(&self, endpoint: EndpointId) {
         for number in 0..self.shards.len() {
             self.change(endpoint, number, |shard| shard.remove(endpoint));

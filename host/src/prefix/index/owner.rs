@@ -15,6 +15,8 @@ const EMPTY: u64 = u64::MAX;
 #[derive(Debug)]
 pub(super) struct Owner {
     capacity: AtomicUsize,
+    /// Which of the endpoint's lives it belongs to.
+    life: AtomicU64,
     blocks: AtomicUsize,
     /// When the oldest blocks in each shard were inserted.
     oldest: [AtomicU64; SHARDS],
@@ -24,6 +26,7 @@ impl Default for Owner {
     fn default() -> Self {
         Self {
             capacity: AtomicUsize::new(usize::MAX),
+            life: AtomicU64::new(0),
             blocks: AtomicUsize::new(0),
             oldest: array::from_fn(|_| AtomicU64::new(EMPTY)),
         }
@@ -33,6 +36,11 @@ impl Default for Owner {
 impl Owner {
     pub(super) fn set_capacity(&self, blocks: usize) {
         self.capacity.store(blocks, Ordering::Relaxed);
+    }
+
+    /// Makes this its life, and says whether it was another.
+    pub(super) fn begins(&self, life: u64) -> bool {
+        self.life.swap(life, Ordering::Relaxed) != life
     }
 
     /// How many blocks it holds beyond its capacity.

@@ -17,14 +17,14 @@ fn best(scores: &[f32]) -> usize {
 
 #[test]
 fn a_prefix_is_worth_its_queue_and_no_more() {
-    // 3,000 of 4,000 tokens cached: worth 3,000 tokens of queue, wherever these come from.
+    // 3,000 of 4,000 tokens cached: worth 3,000 tokens of queue, and what computing them again costs others.
     let at = |ahead: f32| {
         let endpoints =
             Endpoints::new(2).with("prefix.tokens", [3_000.0, 0.0]).with("load.prefill_tokens", [ahead, 0.0]);
         best(&policy("").score(&prompt(4_000), &endpoints))
     };
-    assert_eq!(at(2_900.0), 0);
-    assert_eq!(at(3_100.0), 1);
+    assert_eq!(at(11_900.0), 0);
+    assert_eq!(at(12_100.0), 1);
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn a_faster_endpoint_takes_more_queue() {
     let endpoints = Endpoints::new(2)
         .with("rate.prefill_tokens_per_s", [10_000.0, 30_000.0])
         .with("load.prefill_tokens", [1_000.0, 4_000.0])
-        .with("prefix.tokens", [500.0, 0.0]);
+        .with("prefix.tokens", [400.0, 0.0]);
     assert_eq!(best(&policy("").score(&prompt(2_000), &endpoints)), 1);
 }
 

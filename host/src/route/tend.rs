@@ -1,0 +1,102 @@
+//! What is believed of the endpoints' caches, held against what they say of themselves.
+//!
+//! The index believes that an endpoint holds what it was sent. That is wrong when the engine's cache is smaller than
+//! the index, when its process is another one, and when others use it too. [`Lane::tend`] takes over size and process
+//! from the latest report, once a second and off the path of requests; [`Lane::reported`] takes over what the engine
+//! says of one request that it has answered.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::Lane;
+use crate::policy::Request;
+use crate::pool::Endpoint;
+
+/// Share of a new sample in the moving average of [`Measure`].
+const NEWEST: f32 = 0.05;
+/// Prompts below this length are mostly what the chat template adds, and say nothing of longer ones.
+const MIN_TOKENS: u32 = 64;
+
+/// Tokens of the engines for a token of an estimate: by how much estimated lengths are wrong, on average.
+#[derive(Debug)]
+pub struct Measure(AtomicU32);
+
+impl Default for Measure {
+    fn default() -> Self {
+        Self(AtomicU32::new(1.0_f32.to_bits()))
+    }
+}
+
+impl Measure {
+    /// The average; 1 before anything is known.
+    #[must_use]
+    pub fn ratio(&self) -> f32 {
+        f32::from_bits(self.0.load(Ordering::Relaxed))
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a ratio")]
+    fn learn(&self, estimated: u32, counted: u32) {
+        if estimated < MIN_TOKENS || counted < MIN_TOKENS {
+            return;
+        }
+        let sample = (counted as f32 / estimated as f32).clamp(0.1, 10.0);
+        let ratio = self.ratio();
+        // A sample that another thread adds meanwhile may be lost: it is an average.
+        self.0.store((ratio + NEWEST * (sample - ratio)).to_bits(), Ordering::Relaxed);
+    }
+}
+
+impl Lane {
+    /// Takes over what the endpoints report: how much their caches hold, and whether their processes are still the
+    /// same. Endpoints that have left the pool are forgotten.
+    pub fn tend(&self, block_tokens: u32) {
+        let endpoints = self.pool.endpoints();
+        let ids: Vec<_> = endpoints.iter().map(|endpoint| endpoint.id).collect();
+        self.index.retain(&ids);
+        for endpoint in endpoints.iter() {
+            self.index.set_life(endpoint.id, life(endpoint));
+            if let Some(blocks) = self.capacity(endpoint, block_tokens) {
+                self.index.set_capacity(endpoint.id, blocks);
+            }
+        }
+    }
+
+    /// Blocks of the index that the endpoint's cache can hold.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a size, and the cast saturates"
+    )]
+    fn capacity(&self, endpoint: &Endpoint, block_tokens: u32) -> Option<usize> {
+        let tokens = endpoint.report().cache_tokens()?;
+        let block = f64::from(block_tokens) * f64::from(self.measure.ratio());
+        Some((tokens as f64 / block.max(1.0)) as usize)
+    }
+
+    /// The engine has answered and says that it found `cached` of `prompt` tokens in its cache, where it was
+    /// believed to hold `held` of ours. Where it held less, what lies behind is forgotten, but for this prompt, which
+    /// it has computed by now.
+    pub fn reported(&self, request: &Request, endpoint: &Endpoint, held: u32, prompt: u32, cached: u32) {
+        if !request.prompt_tokens_exact {
+            self.measure.learn(request.prompt_tokens, prompt);
+        }
+        let Some(source) = request.prefix.as_ref().filter(|_| self.registry.wants_prefix()) else { return };
+        let ours = u64::from(cached) * u64::from(request.prompt_tokens) / u64::from(prompt.max(1));
+        let found = u32::try_from(ours).unwrap_or(u32::MAX);
+        // The engine rounds down to its own blocks, and counts the template, which we do not see.
+        let doubt = source.block_tokens().saturating_mul(4).max(request.prompt_tokens / 50);
+        if found.saturating_add(doubt) >= held {
+            return;
+        }
+        let blocks = found.checked_div(source.block_tokens()).unwrap_or(0);
+        self.index.truncate(endpoint.id, source.hashes(), usize::try_from(blocks).unwrap_or(0));
+        self.index.insert(endpoint.id, source.hashes());
+    }
+}
+
+/// A number that changes when the endpoint's process does.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds since 1970")]
+fn life(endpoint: &Endpoint) -> u64 {
+    let started = endpoint.report().started.map_or(0, |seconds| seconds.max(0.0) as u64);
+    (u64::from(endpoint.health.lost()) << 40) ^ started
+}

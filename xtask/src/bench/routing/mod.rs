@@ -1,0 +1,129 @@
+//! What clients get from each router: the same engines, the same traffic, one after the other in one run.
+//!
+//! Eight simulated engines with the timing of a GPU server each stand behind a router; they begin with empty caches for
+//! every router and every workload. What is told is what the engines and the clients saw: the share of the prompt
+//! tokens that the engines found in their caches, time to first token, requests answered a second.
+
+mod report;
+mod routers;
+mod workloads;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use self::report::{Outcome, Table};
+use self::routers::{ROUTERS, Router};
+use self::workloads::{Traffic, WORKLOADS, Workload};
+use super::process::Server;
+use super::proxy::{address, free_ports, text};
+use crate::error::Error;
+use crate::run::{say, show};
+use crate::workspace::Workspace;
+
+/// Engines behind each router.
+const ENGINES: usize = 8;
+/// What one engine is: 15,000 prompt tokens a second and room for 154,000 tokens of KV cache, so that 150 prompts of
+/// 6,000 tokens fill three quarters of all eight together.
+const ENGINE: &[&str] = &["--prefill-rate", "15000", "--num-blocks", "9600", "--max-num-seqs", "128"];
+
+/// What to measure.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Options {
+    /// Only workloads whose names contain one of these; all when empty.
+    pub(crate) workloads: Vec<String>,
+    /// Only routers whose names contain one of these; all when empty.
+    pub(crate) routers: Vec<String>,
+    /// Recorded agents' sessions, one JSON object a line; without it that workload is left out.
+    pub(crate) trace: Option<PathBuf>,
+    /// A configuration of ours to measure beside the others.
+    pub(crate) config: Option<PathBuf>,
+    /// Print JSON.
+    pub(crate) json: bool,
+}
+
+/// Reads the flags of this benchmark.
+///
+/// # Errors
+/// When a flag is not known or lacks its value.
+pub(crate) fn options(flags: &[String]) -> Result<Options, Error> {
+    let mut options = Options::default();
+    let mut flags = flags.iter();
+    while let Some(flag) = flags.next() {
+        let mut value = || flags.next().cloned().ok_or_else(|| Error::Usage(format!("{flag} needs a value")));
+        match flag.as_str() {
+            "--workload" => options.workloads.push(value()?),
+            "--router" => options.routers.push(value()?),
+            "--config" => options.config = Some(value()?.into()),
+            "--trace" => options.trace = Some(value()?.into()),
+            "--json" => options.json = true,
+            other => return Err(Error::Usage(format!("bench routing does not know {other}"))),
+        }
+    }
+    Ok(options)
+}
+
+/// Measures and prints a table for each workload.
+pub(crate) fn measure(workspace: &Workspace, options: &Options) -> Result<(), Error> {
+    let wanted = |names: &[String], name: &str| {
+        names.is_empty() || names.iter().any(|part| name.contains(part.as_str()))
+    };
+    let given = options.config.as_deref().map(Router::configured).transpose()?;
+    let known = ROUTERS.iter().filter(|router| wanted(&options.routers, router.name));
+    let routers: Vec<&Router> = known.chain(&given).collect();
+    let peers = routers::install(workspace, &routers)?;
+    for workload in WORKLOADS.iter().filter(|workload| wanted(&options.workloads, workload.name)) {
+        if matches!(workload.traffic, Traffic::Recorded(_)) && options.trace.is_none() {
+            say(format!("left out: {} (name a recording with --trace FILE)", workload.name));
+            continue;
+        }
+        let mut table = Table::new(workload);
+        for router in &routers {
+            let bench = Bench { workspace, peers: peers.as_deref(), workload, options };
+            let outcome = bench.run(router)?;
+            say(format!("{}, {}: {outcome}", workload.name, router.name));
+            table.add(router, outcome);
+        }
+        if options.json { table.print_json() } else { table.print() }
+    }
+    Ok(())
+}
+
+struct Bench<'a> {
+    workspace: &'a Workspace,
+    peers: Option<&'a Path>,
+    workload: &'a Workload,
+    options: &'a Options,
+}
+
+impl Bench<'_> {
+    fn run(&self, router: &Router) -> Result<Outcome, Error> {
+        let folder = self.workspace.made("bench-routing").join(self.workload.name).join(router.name);
+        std::fs::create_dir_all(&folder).map_err(Error::io(format!("cannot create {}", folder.display())))?;
+        let ports = free_ports(ENGINES + 3)?;
+        let (engines, own) = ports.split_at(ENGINES);
+        let _engines =
+            engines.iter().map(|port| self.engine(*port, &folder)).collect::<Result<Vec<_>, _>>()?;
+        let started = router.start(self.workspace, self.peers, engines, own, &folder)?;
+        let mut command = Command::new(self.workspace.release("sluicegate-sim"));
+        command.args(["load", "--json", "--allow-failures", "--model", "sim"]);
+        for url in &started.urls {
+            command.args(["--url", url]);
+        }
+        self.workload.flags(self.options.trace.as_deref(), &mut command);
+        let shown = show(&command);
+        let output = command
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .output()
+            .map_err(Error::io(format!("cannot run {shown}")))?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        Outcome::read(&said).ok_or_else(|| Error::Failed { program: shown, status: said.into_owned() })
+    }
+
+    fn engine(&self, port: u16, folder: &Path) -> Result<Server, Error> {
+        let program = text(&self.workspace.release("sluicegate-sim"));
+        let (listen, name) = (address(port), format!("engine-{port}"));
+        let command = [&[program.as_str(), "engine", "--listen", &listen, "--name", &name], ENGINE].concat();
+        Server::anywhere(&command, port, &folder.join(format!("{name}.log")))
+    }
+}
