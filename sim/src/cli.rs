@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::{demo, engine, load};
+use crate::{demo, engine, load, replay};
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -17,6 +17,7 @@ struct Cli {
 enum Command {
     Engine(engine::Args),
     Load(load::Args),
+    Replay(replay::Args),
     Demo(demo::Args),
 }
 
@@ -37,6 +38,10 @@ pub fn main() -> ExitCode {
             Err(error) => failed(&error),
         },
         Command::Load(args) => runtime.block_on(send_load(&args)),
+        Command::Replay(args) => match replay::replay(&args) {
+            Ok(report) => tell(&report, args.json),
+            Err(error) => failed(&error),
+        },
         Command::Demo(args) => match runtime.block_on(demo::run(&args)) {
             Ok(outcome) => {
                 println!("{outcome}");
@@ -55,12 +60,17 @@ async fn send_load(args: &load::Args) -> ExitCode {
         Ok(report) => report,
         Err(error) => return failed(&error),
     };
-    if args.json {
+    let code = tell(&report, args.json);
+    if report.failed > 0 && !args.allow_failures { ExitCode::FAILURE } else { code }
+}
+
+fn tell(report: &load::Report, json: bool) -> ExitCode {
+    if json {
         println!("{}", serde_json::json!(report));
     } else {
         print!("{report}");
     }
-    if report.failed > 0 && !args.allow_failures { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    ExitCode::SUCCESS
 }
 
 fn failed(error: &dyn std::error::Error) -> ExitCode {

@@ -6,6 +6,7 @@
 //! | [`scheduler`] | pure: continuous batching over a paged prefix cache, in injected time |
 //! | [`engine`] | the HTTP shell around the scheduler: vLLM's API, metrics, P/D hand-over, faults |
 //! | [`load`] | open and closed loop traffic with shared prefixes and sessions, and its report |
+//! | [`replay`] | the same traffic and schedulers in virtual time, with the router's routing in the same process |
 //! | [`demo`] | engines, router and load together: round-robin against Sluicegate, with a live swap |
 //! | [`cli`] | the command line |
 
@@ -13,6 +14,7 @@ pub mod cli;
 pub mod demo;
 pub mod engine;
 pub mod load;
+pub mod replay;
 pub mod rng;
 pub mod scheduler;
 pub mod signals;

@@ -11,8 +11,6 @@ use sluicegate_tests::{Engine, PluginDir, Reply, Router, digest, guest, wait};
 const CLIENTS: usize = 32;
 /// One takes the place of a default plugin, one joins it.
 const NAMES: [&str; 2] = ["prefix-affinity", "mine"];
-/// Each replaces both files.
-const ROUNDS: usize = 100;
 
 /// Writes a file that is there already, in one of the ways.
 fn write(plugins: &PluginDir, name: &str, bytes: &[u8], way: usize) {
@@ -53,6 +51,17 @@ async fn generations(router: &Router, name: &str) -> Option<f64> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_files_written_in_every_way_fail_nobody_and_leak_nothing() {
+    replace(100).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes half an hour: cargo test -p sluicegate-tests --test cases -- --ignored ten_thousand"]
+async fn ten_thousand_files_written_in_every_way_fail_nobody_and_leak_nothing() {
+    replace(5_000).await;
+}
+
+/// Replaces both files `rounds` times under load.
+async fn replace(rounds: usize) {
     let engines = [Engine::start().await, Engine::start().await];
     for engine in &engines {
         engine.always(Reply::says("one two three four five six").every(Duration::from_millis(20)));
@@ -70,14 +79,14 @@ async fn two_hundred_files_written_in_every_way_fail_nobody_and_leak_nothing() {
         .collect();
 
     let mut resident = Vec::new();
-    for round in 1..=ROUNDS {
+    for round in 1..=rounds {
         for (place, name) in NAMES.into_iter().enumerate() {
             write(&plugins, name, &versions[round % 2], round + place);
         }
         for name in NAMES {
             router.plugin_runs(name, &digests[round % 2]).await;
         }
-        if round % 10 == 0 {
+        if round % (rounds / 10) == 0 {
             resident.push(router.resident());
         }
     }
@@ -87,7 +96,7 @@ async fn two_hundred_files_written_in_every_way_fail_nobody_and_leak_nothing() {
         answered += client.await.unwrap();
     }
 
-    eprintln!("{answered} answers; resident bytes every 20 swaps: {resident:?}");
+    eprintln!("{answered} answers; resident bytes at each tenth of the swaps: {resident:?}");
     assert!(answered > 10 * CLIENTS, "{answered}");
     let failed = router.metric("sluicegate_requests_total", &[]).await
         - router.metric("sluicegate_requests_total", &[("code", "200")]).await;
@@ -101,7 +110,7 @@ async fn two_hundred_files_written_in_every_way_fail_nobody_and_leak_nothing() {
         assert!(router.plugin(name).await.unwrap()["refused"].is_null());
     }
     // The first versions warm every cache; after that a version that goes must leave nothing behind.
-    let (early, late) = (resident[1], resident[ROUNDS / 10 - 1]);
+    let (early, late) = (resident[1], resident[9]);
     assert!(
         late < early + early / 4 + (16 << 20),
         "resident bytes grew from {early} to {late}: {resident:?}"

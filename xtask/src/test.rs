@@ -33,7 +33,7 @@ pub(crate) fn run_tests(workspace: &Workspace, options: &Options) -> Result<(), 
     if options.engines {
         let engines = engines::prepare(workspace)?;
         let mut tests = runner.tests(workspace, &["-p", "sluicegate-tests", "--test", "cases"]);
-        runner.only_ignored(&mut tests);
+        runner.only_engines(&mut tests);
         let tests = places(&mut tests, workspace, &env);
         run(tests.env("SLUICEGATE_TEST_VLLM", engines.vllm).env("SLUICEGATE_TEST_AIPERF", engines.aiperf))?;
     }
@@ -89,11 +89,13 @@ impl Runner {
         };
     }
 
-    fn only_ignored(self, tests: &mut Command) {
+    /// Those that need real engines, and none of the others that are left to be run by hand.
+    fn only_engines(self, tests: &mut Command) {
         match self {
             // One at a time: each starts two servers that take a core for a minute before they answer.
             Self::Nextest => tests.args(["--run-ignored", "only", "--test-threads", "1"]),
             Self::Cargo => tests.args(["--", "--ignored", "--test-threads=1"]),
-        };
+        }
+        .args(["vllm", "aiperf"]);
     }
 }

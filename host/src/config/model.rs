@@ -9,7 +9,9 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
-pub use self::plugins::{Grants, Guardrails, Mode, PluginConfig, TrialMode, Unlisted, Wasi, Watch, WatchMode};
+pub use self::plugins::{
+    Grants, Guardrails, Mode, PluginConfig, TrialMode, Unlisted, Wasi, Watch, WatchMode,
+};
 use super::supply::{CompileConfig, SupplyConfig};
 use crate::types::{Engine, Role, Url};
 

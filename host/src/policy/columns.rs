@@ -45,6 +45,7 @@ builtins! {
     PrefixTokens = "prefix.tokens": "Prompt tokens that the endpoint is believed to hold, from the first on.",
     PrefixRatio = "prefix.ratio": "The same as a share of the prompt, 0..=1.",
     PrefixGpuTokens = "prefix.gpu_tokens": "Of them, tokens in GPU memory.",
+    PrefixOccupancy = "prefix.occupancy": "Share of the endpoint's KV cache that known prefixes fill, 0..=1.",
     PrefixCpuTokens = "prefix.cpu_tokens": "Of them, tokens in CPU memory.",
     PrefixRendezvous = "prefix.rendezvous": "Rendezvous weight of the prompt's first blocks and the endpoint, 0..=1.",
     SessionAffinity = "session.affinity": "1 at the endpoint that served the session last, else 0.",

@@ -188,6 +188,9 @@ impl Candidates {
                 let all = self.request.as_ref().map_or(0, |request| request.prompt_tokens).max(1) as f32;
                 self.prefix(|tokens| tokens as f32 / all)
             }
+            Builtin::PrefixOccupancy => {
+                self.lane.index.occupancy(self.endpoints.iter().map(|endpoint| endpoint.id))
+            }
             Builtin::PrefixCpuTokens => self.each(|_| 0.0),
             Builtin::PrefixRendezvous => self.rendezvous(),
             Builtin::SessionAffinity => self.session(),
@@ -237,7 +240,13 @@ impl Candidates {
 /// Whether a column is read from the endpoints alone.
 fn of_endpoint(column: Builtin) -> bool {
     !column.reads_prefix()
-        && !matches!(column, Builtin::PrefixRendezvous | Builtin::SessionAffinity | Builtin::LoraActive)
+        && !matches!(
+            column,
+            Builtin::PrefixRendezvous
+                | Builtin::PrefixOccupancy
+                | Builtin::SessionAffinity
+                | Builtin::LoraActive
+        )
 }
 
 #[expect(clippy::cast_precision_loss, reason = "columns are f32 by contract")]

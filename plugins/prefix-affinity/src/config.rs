@@ -7,13 +7,17 @@ sluicegate_sdk::config! {
         pub prefill_tokens_per_s: f32 = 15_000.0, in 1.0..=10_000_000.0;
         /// What a token cached in CPU memory saves, as a share of what one in GPU memory saves.
         pub cpu_credit: f32 = 0.8, in 0.0..=1.0;
-        /// What computing a token again costs others, that some endpoint of the pool holds, as a multiple of the time
-        /// that it takes: the requests behind it wait, and it displaces what they have cached.
-        pub recompute_price: f32 = 3.0, in 0.0..=1_000.0;
+        /// What computing again costs others, of what some endpoint of the pool holds: requests that wait behind each
+        /// second of it. A long prefill is worse than several short ones, as more requests meet it.
+        pub waiting_per_s: f32 = 1.0, in 0.0..=1_000.0;
+        /// What it costs them beyond that because it displaces what they have cached, as a multiple of its own time;
+        /// charged by the share of its cache that the endpoint has in use.
+        pub displacing: f32 = 2.0, in 0.0..=1_000.0;
         /// Prompt length assumed of each request that waits in an engine and is none of ours, tokens.
         pub foreign_prompt_tokens: f32 = 1_000.0, in 0.0..=10_000_000.0;
-        /// What each request that runs at an endpoint adds to a time to first token there, milliseconds.
-        pub decode_request_ms: f32 = 2.0, in 0.0..=100_000.0;
+        /// What each request that runs at an endpoint costs one more, milliseconds: it and the others decode more
+        /// slowly together.
+        pub decode_request_ms: f32 = 5.0, in 0.0..=100_000.0;
         /// What each 1,000 tokens of context that decode at an endpoint add, milliseconds.
         pub decode_kilotoken_ms: f32 = 0.1, in 0.0..=100_000.0;
         /// Share of the KV cache in use from which a request risks to wait for blocks.

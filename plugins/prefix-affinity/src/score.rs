@@ -15,6 +15,7 @@ pub struct PrefixAffinity {
     /// What every call reads.
     table: [Column; 9],
     cached_cpu: Column,
+    occupancy: Column,
     rendezvous: Column,
     session: Column,
 }
@@ -30,6 +31,8 @@ impl Policy for PrefixAffinity {
     }
 
     fn configure(json: &str, columns: &mut Columns) -> Result<Self, Error> {
+        // Who does not say how much he holds is taken to be full.
+        let occupancy = columns.resolve("prefix.occupancy")?.or(1.0);
         let mut column = |name: &str| columns.resolve(name).map(|column| column.or(0.0));
         Ok(Self {
             config: Config::parse(json)?,
@@ -45,6 +48,7 @@ impl Policy for PrefixAffinity {
                 column("engine.metrics_age_ms")?,
             ],
             cached_cpu: column("prefix.cpu_tokens")?,
+            occupancy,
             rendezvous: column("prefix.rendezvous")?,
             session: column("session.affinity")?,
         })
@@ -100,7 +104,10 @@ impl PrefixAffinity {
         let ms_per_token = ttft::ms_per_token(rate, &self.config);
         let mut ttft = ttft::prefill(request.prompt_tokens() as f32, cached, ahead, &ms_per_token);
         let mut requests = requests.to_vec();
-        ttft::add_recomputing(&mut ttft, cached, &ms_per_token, &self.config);
+        if cached.iter().any(|cached| *cached > 0.0) {
+            let occupancy = endpoints.column(self.occupancy);
+            ttft::add_recomputing(&mut ttft, cached, &ms_per_token, &occupancy, &self.config);
+        }
         let reported = Reported { waiting, running, kv_usage, age_ms };
         ttft::add_reported(&mut ttft, &mut requests, &reported, &ms_per_token, &self.config);
         if endpoints.profile() != Profile::Prefill {

@@ -33,10 +33,18 @@ pub(crate) fn prefill(prompt: f32, cached: &[f32], ahead: &[f32], ms_per_token: 
 /// The price of computing again what another endpoint holds. It is no time of this request's, but of all those that
 /// wait behind it, and of those whose caches it displaces: whoever counts only his own time leaves the cache too
 /// soon, makes the next one leave too, and in the end everybody computes everything.
-pub(crate) fn add_recomputing(ttft: &mut [f32], cached: &[f32], ms_per_token: &[f32], config: &Config) {
+pub(crate) fn add_recomputing(
+    ttft: &mut [f32],
+    cached: &[f32],
+    ms_per_token: &[f32],
+    occupancy: &[f32],
+    config: &Config,
+) {
     let most = cached.iter().copied().fold(0.0, f32::max);
-    for ((ttft, cached), ms) in ttft.iter_mut().zip(cached).zip(ms_per_token) {
-        *ttft += (most - cached) * ms * config.recompute_price;
+    let waiting_per_ms = config.waiting_per_s / 1_000.0;
+    for (((ttft, cached), ms), full) in ttft.iter_mut().zip(cached).zip(ms_per_token).zip(occupancy) {
+        let again = (most - cached) * ms;
+        *ttft += again * (again * waiting_per_ms + full * config.displacing);
     }
 }
 

@@ -6,6 +6,7 @@ const KNOWN: &[&str] = &[
     "prefix.tokens",
     "prefix.ratio",
     "prefix.gpu_tokens",
+    "prefix.occupancy",
     "prefix.cpu_tokens",
     "prefix.rendezvous",
     "session.affinity",

@@ -27,24 +27,9 @@ impl Role {
     }
 }
 
-/// Simulate a vLLM server.
+/// How large and how fast an engine is.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Args {
-    /// Address to listen on; port 0 takes a free one.
-    #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDR")]
-    pub listen: SocketAddr,
-    /// Name of the served model; repeat for aliases.
-    #[arg(long = "model", default_value = "sim", value_name = "NAME")]
-    pub models: Vec<String>,
-    /// Name of a LoRA adapter that can be asked for as a model; repeat for more.
-    #[arg(long = "lora", value_name = "NAME")]
-    pub loras: Vec<String>,
-    /// Name of this engine, in `/sim/state`, the header `x-sim-engine` and the engine id.
-    #[arg(long, default_value = "sim", value_name = "NAME")]
-    pub name: String,
-    /// Determines the answers: engines with the same seed say the same.
-    #[arg(long, default_value_t = 0)]
-    pub seed: u64,
+pub struct Sizes {
     /// Prompt tokens computed a second.
     #[arg(long, default_value_t = 15_000.0, value_name = "TOKENS")]
     pub prefill_rate: f64,
@@ -78,6 +63,29 @@ pub struct Args {
     /// Divides all times of computing and transfer.
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
     pub speed_up: f64,
+}
+
+/// Simulate a vLLM server.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    /// Address to listen on; port 0 takes a free one.
+    #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDR")]
+    pub listen: SocketAddr,
+    /// Name of the served model; repeat for aliases.
+    #[arg(long = "model", default_value = "sim", value_name = "NAME")]
+    pub models: Vec<String>,
+    /// Name of a LoRA adapter that can be asked for as a model; repeat for more.
+    #[arg(long = "lora", value_name = "NAME")]
+    pub loras: Vec<String>,
+    /// Name of this engine, in `/sim/state`, the header `x-sim-engine` and the engine id.
+    #[arg(long, default_value = "sim", value_name = "NAME")]
+    pub name: String,
+    /// Determines the answers: engines with the same seed say the same.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// How large and how fast it is.
+    #[command(flatten)]
+    pub sizes: Sizes,
     /// Role in a P/D set-up.
     #[arg(long, value_enum, default_value_t = Role::Both)]
     pub role: Role,
@@ -104,7 +112,7 @@ pub struct Args {
     pub until_stdin_closes: bool,
 }
 
-impl Args {
+impl Sizes {
     /// The scheduler's sizes and speeds, speed-up applied.
     #[must_use]
     pub fn scheduler(&self) -> Config {
@@ -124,7 +132,9 @@ impl Args {
             lease: (self.lease_s.max(0.0) * 1e9) as u64,
         }
     }
+}
 
+impl Args {
     /// The fault to begin with.
     #[must_use]
     pub fn first_fault(&self) -> Fault {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// `GET /sim/state`.
 pub(super) fn state(node: &Node) -> Value {
     let (gauges, stats) = node.snapshot();
-    let config = node.args.scheduler();
+    let config = node.args.sizes.scheduler();
     let records = node.records.lock();
     json!({
         "name": node.args.name,

@@ -181,7 +181,7 @@ fn requests(
     export: Option<&str>,
     from: Option<&Remote>,
 ) -> Result<Vec<Request>, ApiError> {
-    let longest = node.args.scheduler().longest();
+    let longest = node.args.sizes.scheduler().longest();
     let seed = chain_seed(model, &parsed.salt);
     let mut requests = Vec::with_capacity(parsed.prompts.len() * parsed.n as usize);
     for prompt in &parsed.prompts {

@@ -51,7 +51,7 @@ impl Page {
 /// The page.
 pub(super) fn page(node: &Node) -> String {
     let (gauges, stats) = node.snapshot();
-    let config = node.args.scheduler();
+    let config = node.args.sizes.scheduler();
     let model = node.args.models.first().map_or("sim", String::as_str);
     let mut page = Page {
         text: String::with_capacity(12 << 10),

@@ -13,6 +13,6 @@ mod node;
 mod records;
 mod server;
 
-pub use args::{Args, Role};
+pub use args::{Args, Role, Sizes};
 pub use error::EngineError;
 pub use server::run;

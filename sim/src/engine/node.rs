@@ -56,7 +56,7 @@ impl Node {
             started: Instant::now(),
             started_unix,
             state: Mutex::new(State {
-                core: Core::new(args.scheduler()),
+                core: Core::new(args.sizes.scheduler()),
                 routes: HashMap::new(),
                 events: Vec::new(),
             }),

@@ -9,15 +9,9 @@ pub enum Api {
     Completions,
 }
 
-/// Send traffic and report what came of it.
+/// What is asked, and when.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Args {
-    /// Where to send, such as `http://127.0.0.1:8080`; given more than once, requests rotate over all.
-    #[arg(long = "url", required = true, value_name = "URL")]
-    pub urls: Vec<String>,
-    /// Model to ask for; the first of `/v1/models` when not given.
-    #[arg(long, value_name = "NAME")]
-    pub model: Option<String>,
+pub struct Traffic {
     /// API to use.
     #[arg(long, value_enum, default_value_t = Api::Chat)]
     pub api: Api,
@@ -63,9 +57,6 @@ pub struct Args {
     /// Tokens to ask for.
     #[arg(long, default_value_t = 32, value_name = "TOKENS")]
     pub output_tokens: u32,
-    /// Whether answers are streamed. Without a stream there is no time to the first token.
-    #[arg(long, default_value_t = true, action = clap::ArgAction::Set, value_name = "BOOL")]
-    pub stream: bool,
     /// Determines all text and times.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -75,6 +66,37 @@ pub struct Args {
     /// Send `x-sluicegate-priority`.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub priority: Option<i32>,
+}
+
+impl Traffic {
+    /// Requests to send at most.
+    #[must_use]
+    pub fn limit(&self) -> u64 {
+        match (self.requests, self.duration) {
+            (Some(requests), _) => requests,
+            (None, Some(_)) => u64::MAX,
+            (None, None) if self.trace.is_some() => u64::MAX,
+            (None, None) if self.sessions > 0 => self.sessions * u64::from(self.turns.max(1)),
+            (None, None) => 100,
+        }
+    }
+}
+
+/// Send traffic and report what came of it.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    /// Where to send, such as `http://127.0.0.1:8080`; given more than once, requests rotate over all.
+    #[arg(long = "url", required = true, value_name = "URL")]
+    pub urls: Vec<String>,
+    /// Model to ask for; the first of `/v1/models` when not given.
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// What is asked, and when.
+    #[command(flatten)]
+    pub traffic: Traffic,
+    /// Whether answers are streamed. Without a stream there is no time to the first token.
+    #[arg(long, default_value_t = true, action = clap::ArgAction::Set, value_name = "BOOL")]
+    pub stream: bool,
     /// Give up a request after so many seconds.
     #[arg(long, default_value_t = 120.0, value_name = "S")]
     pub timeout_s: f64,

@@ -92,22 +92,27 @@ impl Exchange {
     fn request(&self, number: u64, conversation: &Conversation) -> Result<Request<Full<Bytes>>, http::Error> {
         let rotate = |count: usize| (number % count.max(1) as u64) as usize;
         let url = self.args.urls.get(rotate(self.args.urls.len())).map_or("", String::as_str);
-        let path = match self.args.api {
+        let path = match self.args.traffic.api {
             Api::Chat => "/v1/chat/completions",
             Api::Completions => "/v1/completions",
         };
         let mut request = Request::post(format!("{}{path}", url.trim_end_matches('/')))
             .header(http::header::CONTENT_TYPE, "application/json");
         if self.conversations {
-            request = request.header("x-session-id", format!("sim-{}-{}", self.args.seed, conversation.id));
+            request =
+                request.header("x-session-id", format!("sim-{}-{}", self.args.traffic.seed, conversation.id));
         }
-        if let Some(flow) = self.args.flows.get(rotate(self.args.flows.len())) {
+        if let Some(flow) = self.args.traffic.flows.get(rotate(self.args.traffic.flows.len())) {
             request = request.header("x-llm-d-inference-fairness-id", flow);
         }
-        if let Some(priority) = self.args.priority {
+        if let Some(priority) = self.args.traffic.priority {
             request = request.header("x-sluicegate-priority", priority);
         }
-        request.body(Full::new(Bytes::from(conversation.body(&self.args, &self.model))))
+        request.body(Full::new(Bytes::from(conversation.body(
+            self.args.traffic.api,
+            self.args.stream,
+            &self.model,
+        ))))
     }
 
     async fn read_stream(

@@ -10,7 +10,7 @@ mod sse;
 mod trace;
 mod workload;
 
-pub use args::{Api, Args};
+pub use args::{Api, Args, Traffic};
 pub use progress::Progress;
 pub use report::{Quantiles, Report};
 pub use runner::{LoadError, run};

@@ -69,31 +69,25 @@ pub async fn run(args: &Args, progress: &Arc<Progress>) -> Result<Report, LoadEr
         Some(model) => model.clone(),
         None => ask_model(&http, url).await?,
     };
-    let trace = args.trace.as_deref().map(Trace::read).transpose()?;
-    let workload = Workload::new(args, trace);
+    let traffic = &args.traffic;
+    let trace = traffic.trace.as_deref().map(Trace::read).transpose()?;
+    let workload = Workload::new(traffic, trace);
     let begin = Instant::now();
-    let limit = match (args.requests, args.duration) {
-        (Some(requests), _) => requests,
-        (None, Some(_)) => u64::MAX,
-        (None, None) if args.trace.is_some() => u64::MAX,
-        (None, None) if args.sessions > 0 => args.sessions * u64::from(args.turns.max(1)),
-        (None, None) => 100,
-    };
     let run = Arc::new(Run {
         exchange: Exchange { http, args: args.clone(), model, conversations: workload.has_sessions() },
         shared: Mutex::new(Shared {
             workload,
             given: 0,
-            limit,
-            deadline: args.duration.map(|seconds| begin + Duration::from_secs_f64(seconds.max(0.0))),
+            limit: traffic.limit(),
+            deadline: traffic.duration.map(|seconds| begin + Duration::from_secs_f64(seconds.max(0.0))),
             samples: Vec::new(),
         }),
         ready: Notify::new(),
         progress: Arc::clone(progress),
     });
-    match args.rate {
+    match traffic.rate {
         Some(rate) => open_loop(&run, rate, begin).await,
-        None => closed_loop(&run, args.concurrency.max(1)).await,
+        None => closed_loop(&run, traffic.concurrency.max(1)).await,
     }
     let elapsed = begin.elapsed();
     let samples = std::mem::take(&mut run.shared.lock().samples);
@@ -114,7 +108,7 @@ async fn ask_model(http: &web::Http, url: String) -> Result<String, LoadError> {
 
 /// Requests at the times of a Poisson process, whatever is answered meanwhile.
 async fn open_loop(run: &Arc<Run>, rate: f64, begin: Instant) {
-    let mut gaps = Rng::new(mix(run.exchange.args.seed ^ 0x9a95));
+    let mut gaps = Rng::new(mix(run.exchange.args.traffic.seed ^ 0x9a95));
     let mut at = 0.0;
     let mut tasks = JoinSet::new();
     loop {
@@ -131,7 +125,7 @@ async fn open_loop(run: &Arc<Run>, rate: f64, begin: Instant) {
 /// A fixed number of senders, each with one request at a time.
 async fn closed_loop(run: &Arc<Run>, senders: usize) {
     let mut tasks = JoinSet::new();
-    let gap = run.exchange.args.ramp_s.max(0.0) / senders as f64;
+    let gap = run.exchange.args.traffic.ramp_s.max(0.0) / senders as f64;
     for sender in 0..senders {
         let run = Arc::clone(run);
         tasks.spawn(async move {

@@ -1,6 +1,6 @@
 //! What is asked, as a pure function of the seed.
 
-use super::args::{Api, Args};
+use super::args::{Api, Traffic};
 use super::trace::{Recorded, Trace};
 use crate::rng::{Rng, mix};
 use crate::text::BYTES_PER_TOKEN;
@@ -46,29 +46,29 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// The workload that `args` describes, with the sessions of a trace in place of generated ones.
+    /// The workload that `traffic` describes, with the sessions of a trace in place of generated ones.
     #[must_use]
-    pub fn new(args: &Args, trace: Option<Trace>) -> Self {
-        let sessions = match (&trace, args.sessions) {
+    pub fn new(traffic: &Traffic, trace: Option<Trace>) -> Self {
+        let sessions = match (&trace, traffic.sessions) {
             (Some(_), 0) => TRACE_SESSIONS,
             (_, sessions) => sessions,
         };
-        let prefixes = (0..args.groups.max(1))
-            .map(|group| text(mix(args.seed ^ mix(group.wrapping_add(1))), args.prefix_tokens))
+        let prefixes = (0..traffic.groups.max(1))
+            .map(|group| text(mix(traffic.seed ^ mix(group.wrapping_add(1))), traffic.prefix_tokens))
             .collect();
         let mut workload = Self {
-            api: args.api,
-            seed: args.seed,
+            api: traffic.api,
+            seed: traffic.seed,
             prefixes,
-            question_tokens: args.question_tokens,
-            output_tokens: args.output_tokens,
-            hot_share: args.hot_share,
+            question_tokens: traffic.question_tokens,
+            output_tokens: traffic.output_tokens,
+            hot_share: traffic.hot_share,
             sessions,
-            turns: args.turns.max(1),
+            turns: traffic.turns.max(1),
             trace: trace.map(Trace::into_sessions),
             ready: VecDeque::new(),
             begun: 0,
-            rng: Rng::new(mix(args.seed)),
+            rng: Rng::new(mix(traffic.seed)),
         };
         for _ in 0..sessions {
             let fresh = workload.begin();
@@ -171,14 +171,19 @@ impl Workload {
 }
 
 impl Conversation {
+    /// Tokens that its next request asks for.
+    #[must_use]
+    pub fn output_tokens(&self) -> u32 {
+        self.output_tokens
+    }
+
     /// The body of its next request.
     #[must_use]
-    pub fn body(&self, args: &Args, model: &str) -> String {
+    pub fn body(&self, api: Api, stream: bool, model: &str) -> String {
         let model = serde_json::Value::from(model);
-        let stream =
-            if args.stream { ",\"stream\":true,\"stream_options\":{\"include_usage\":true}" } else { "" };
+        let stream = if stream { ",\"stream\":true,\"stream_options\":{\"include_usage\":true}" } else { "" };
         let rest = format!("\"max_tokens\":{}{stream}}}", self.output_tokens);
-        match args.api {
+        match api {
             Api::Chat => format!("{{\"model\":{model},\"messages\":[{}],{rest}", self.said),
             Api::Completions => {
                 let prompt = serde_json::Value::from(self.said.as_str());
@@ -220,19 +225,19 @@ mod tests {
     #[derive(Parser)]
     struct Line {
         #[command(flatten)]
-        args: Args,
+        traffic: Traffic,
     }
 
-    fn args(line: &str) -> Args {
-        Line::parse_from(["load", "--url", "http://x"].into_iter().chain(line.split_whitespace())).args
+    fn traffic(line: &str) -> Traffic {
+        Line::parse_from(std::iter::once("load").chain(line.split_whitespace())).traffic
     }
 
     #[test]
     fn the_same_seed_asks_the_same() {
-        let args = args("--groups 2 --prefix-tokens 8 --question-tokens 4");
+        let traffic = traffic("--groups 2 --prefix-tokens 8 --question-tokens 4");
         let bodies = || {
-            let mut workload = Workload::new(&args, None);
-            (0..10).map(|_| workload.take().unwrap().body(&args, "m")).collect::<Vec<_>>()
+            let mut workload = Workload::new(&traffic, None);
+            (0..10).map(|_| workload.take().unwrap().body(Api::Chat, true, "m")).collect::<Vec<_>>()
         };
         assert_eq!(bodies(), bodies());
         let first: serde_json::Value = serde_json::from_str(&bodies()[0]).unwrap();
@@ -242,14 +247,14 @@ mod tests {
 
     #[test]
     fn a_turn_carries_all_before_it() {
-        let args = args("--sessions 1 --turns 2 --prefix-tokens 4 --question-tokens 4");
-        let mut workload = Workload::new(&args, None);
+        let traffic = traffic("--sessions 1 --turns 2 --prefix-tokens 4 --question-tokens 4");
+        let mut workload = Workload::new(&traffic, None);
         let first = workload.take().unwrap();
         assert!(workload.take().is_none());
         workload.give_back(first.clone(), Some("the \"answer\""));
         let second = workload.take().unwrap();
         assert!(second.said.starts_with(&first.said));
-        let body: serde_json::Value = serde_json::from_str(&second.body(&args, "m")).unwrap();
+        let body: serde_json::Value = serde_json::from_str(&second.body(Api::Chat, true, "m")).unwrap();
         assert_eq!(body["messages"][2]["content"], "the \"answer\"");
         workload.give_back(second, Some("x"));
         assert_eq!(workload.take().unwrap().turn, 1);

@@ -27,7 +27,8 @@ impl Server {
         let out = fs::File::create(log).map_err(Error::io(format!("cannot write {}", log.display())))?;
         let child = Command::new(program)
             .args(arguments)
-            .stdin(Stdio::null())
+            // Closed when this process ends, however it does: engines that watch it end too.
+            .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(out)
             .spawn()

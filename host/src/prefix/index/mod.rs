@@ -108,6 +108,15 @@ impl Index {
         self.keep_capacity(endpoint, &owner);
     }
 
+    /// Share of each endpoint's capacity that its blocks fill, 0 to 1, in the order of `endpoints`; NaN where the
+    /// capacity is not known.
+    #[must_use]
+    pub fn occupancy(&self, endpoints: impl Iterator<Item = EndpointId>) -> Vec<f32> {
+        let owners = self.owners.read();
+        let share = |endpoint| owners.get(&endpoint).and_then(|owner| owner.occupancy()).unwrap_or(f32::NAN);
+        endpoints.map(share).collect()
+    }
+
     /// An endpoint is in this life of its process. When it was in another before, its cache went with that one.
     pub fn set_life(&self, endpoint: EndpointId, life: u64) {
         if !self.owner(endpoint).begins(life) {

@@ -23,8 +23,22 @@ fn a_prefix_is_worth_its_queue_and_no_more() {
             Endpoints::new(2).with("prefix.tokens", [3_000.0, 0.0]).with("load.prefill_tokens", [ahead, 0.0]);
         best(&policy("").score(&prompt(4_000), &endpoints))
     };
-    assert_eq!(at(11_900.0), 0);
-    assert_eq!(at(12_100.0), 1);
+    // 200 ms to compute them, as much again twice for what they displace, and a fifth for those that wait.
+    assert_eq!(at(9_500.0), 0);
+    assert_eq!(at(9_700.0), 1);
+}
+
+#[test]
+fn an_empty_cache_is_filled_more_easily_than_a_full_one() {
+    let at = |occupancy: f32| {
+        let endpoints = Endpoints::new(2)
+            .with("prefix.tokens", [3_000.0, 0.0])
+            .with("load.prefill_tokens", [5_000.0, 0.0])
+            .with("prefix.occupancy", [1.0, occupancy]);
+        best(&policy("").score(&prompt(4_000), &endpoints))
+    };
+    assert_eq!(at(0.0), 1);
+    assert_eq!(at(1.0), 0);
 }
 
 #[test]

@@ -12,7 +12,7 @@ pub(in crate::engine) fn models(node: &Node) -> Value {
     let created = node.unix_seconds(0) as u64;
     let card = |id: &String, parent: Option<&String>| {
         json!({"id": id, "object": "model", "created": created, "owned_by": "vllm", "root": root, "parent": parent,
-            "max_model_len": node.args.scheduler().longest(), "permission": []})
+            "max_model_len": node.args.sizes.scheduler().longest(), "permission": []})
     };
     let served = node.args.models.iter().map(|id| card(id, None));
     let adapters = node.args.loras.iter().map(|id| card(id, root));
@@ -27,7 +27,9 @@ pub(in crate::engine) fn tokenize(node: &Node, bytes: &[u8]) -> Result<Value, Ap
     } else {
         text::completion(&body, "prompt")?.into_iter().next().unwrap_or_default()
     };
-    Ok(json!({"count": tokens.len(), "max_model_len": node.args.scheduler().longest(), "tokens": tokens}))
+    Ok(
+        json!({"count": tokens.len(), "max_model_len": node.args.sizes.scheduler().longest(), "tokens": tokens}),
+    )
 }
 
 /// `POST /v1/messages/count_tokens`.

@@ -24,7 +24,8 @@ use crate::workspace::Workspace;
 const ENGINES: usize = 8;
 /// What one engine is: 15,000 prompt tokens a second and room for 154,000 tokens of KV cache, so that 150 prompts of
 /// 6,000 tokens fill three quarters of all eight together.
-const ENGINE: &[&str] = &["--prefill-rate", "15000", "--num-blocks", "9600", "--max-num-seqs", "128"];
+const ENGINE: &[&str] =
+    &["--prefill-rate", "15000", "--num-blocks", "9600", "--max-num-seqs", "128", "--until-stdin-closes"];
 
 /// What to measure.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
