@@ -1,5 +1,6 @@
 //! The benchmarks: what the policies of a request cost, what a request through the proxy costs, what clients notice
-//! of a swap, what a plugin costs in each language, and what clients get from each router.
+//! of a swap, what a plugin costs in each language, what clients get from each router, and the prefix index beside
+//! others.
 //!
 //! They print ratios against a baseline of the same run; none of them is a timed test.
 
@@ -32,6 +33,11 @@ pub(crate) fn run_benches(workspace: &Workspace, names: &[String]) -> Result<(),
     plugins::build(workspace.root(), What::Defaults)?;
     if wanted("policies") {
         run(&mut cargo(workspace, &["bench", "-p", "sluicegate", "--bench", "policies"]))?;
+    }
+    // Only when it is named: what it compares with is a hundred packages that nothing else needs.
+    if names.iter().any(|name| name == "index") {
+        let manifest = ["run", "--release", "--manifest-path", "bench/index/Cargo.toml", "--target-dir", "target"];
+        run(&mut cargo(workspace, &manifest))?;
     }
     if wanted("languages") {
         let components = languages::build(workspace)?;
