@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use http::HeaderMap;
+use parking_lot::Mutex;
 
 use crate::clock::Nanos;
 use crate::prefix;
@@ -62,20 +63,83 @@ pub struct PrefixSource {
     prompt: Prompt,
     seed: u64,
     block_tokens: u32,
+    salt: Box<str>,
     hashes: OnceLock<Arc<[u64]>>,
+    tokens: OnceLock<Arc<[u32]>>,
+    by_tokens: Mutex<Vec<Hashed>>,
+}
+
+/// The hashes of a prompt's token ids for one seed and one size of blocks.
+#[derive(Debug)]
+struct Hashed {
+    seed: u64,
+    block_tokens: u32,
+    hashes: Arc<[u64]>,
 }
 
 impl PrefixSource {
     /// A prompt to be hashed in blocks of `block_tokens` tokens with `seed` before the first.
     #[must_use]
     pub fn new(prompt: Prompt, seed: u64, block_tokens: u32) -> Self {
-        Self { prompt, seed, block_tokens, hashes: OnceLock::new() }
+        Self {
+            prompt,
+            seed,
+            block_tokens,
+            salt: Box::default(),
+            hashes: OnceLock::new(),
+            tokens: OnceLock::new(),
+            by_tokens: Mutex::default(),
+        }
+    }
+
+    /// The same prompt under a cache salt of the client's, which keeps engines' caches apart.
+    #[must_use]
+    pub fn salted(self, salt: &str) -> Self {
+        Self { salt: salt.into(), ..self }
     }
 
     /// A prompt that is gone, of which these hashes were kept.
     #[must_use]
     pub fn hashed_before(hashes: Arc<[u64]>, block_tokens: u32) -> Self {
-        Self { prompt: Prompt::Text(Vec::new()), seed: 0, block_tokens, hashes: OnceLock::from(hashes) }
+        Self { hashes: OnceLock::from(hashes), ..Self::new(Prompt::Text(Vec::new()), 0, block_tokens) }
+    }
+
+    /// The client's cache salt; empty without one.
+    #[must_use]
+    pub fn salt(&self) -> &str {
+        &self.salt
+    }
+
+    /// The prompt's token ids as the engine will have them, if they are known.
+    #[must_use]
+    pub fn tokens(&self) -> Option<&Arc<[u32]>> {
+        match &self.prompt {
+            Prompt::Tokens(ids) => Some(self.tokens.get_or_init(|| ids.as_slice().into())),
+            Prompt::Text(_) => self.tokens.get(),
+        }
+    }
+
+    /// The engine's tokenizer makes these ids of the prompt's text. Once said it stays; of a prompt that came as
+    /// token ids nothing needs to be said.
+    pub fn tokenized(&self, ids: Arc<[u32]>) {
+        if matches!(self.prompt, Prompt::Text(_)) {
+            let _said_before = self.tokens.set(ids);
+        }
+    }
+
+    /// Chained hashes of the full blocks of the token ids, without the last id: engines compute that one in any
+    /// case. None while the ids are not known.
+    #[must_use]
+    pub fn token_hashes(&self, seed: u64, block_tokens: u32) -> Option<Arc<[u64]>> {
+        let (_last, ids) = self.tokens()?.split_last()?;
+        let mut chains = self.by_tokens.lock();
+        let same = |chain: &&Hashed| chain.seed == seed && chain.block_tokens == block_tokens;
+        if let Some(known) = chains.iter().find(same) {
+            return Some(Arc::clone(&known.hashes));
+        }
+        let hashes: Arc<[u64]> = prefix::token_hashes(seed, ids, block_tokens).into();
+        chains.push(Hashed { seed, block_tokens, hashes: Arc::clone(&hashes) });
+        Some(hashes)
     }
 
     /// The hashes, if somebody has asked for them.

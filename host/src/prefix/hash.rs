@@ -34,18 +34,60 @@ pub fn block_hashes(seed: u64, prompt: &Prompt, block_tokens: u32) -> Vec<u64> {
             text.chunks_exact(block).take(MAX_BLOCKS).for_each(|block| chain.push(block));
             chain.hashes
         }
-        Prompt::Tokens(ids) => {
-            // Token ids and text that happen to have the same bytes are different prompts.
-            let mut chain = Chain::new(!seed, ids.len() / tokens);
-            let mut bytes = Vec::with_capacity(tokens.min(ids.len()).saturating_mul(4));
-            for block in ids.chunks_exact(tokens).take(MAX_BLOCKS) {
-                bytes.clear();
-                block.iter().for_each(|id| bytes.extend_from_slice(&id.to_le_bytes()));
-                chain.push(&bytes);
-            }
-            chain.hashes
-        }
+        Prompt::Tokens(ids) => token_hashes(seed, ids, block_tokens),
     }
+}
+
+/// The same of a prompt of these token ids.
+#[must_use]
+pub fn token_hashes(seed: u64, ids: &[u32], block_tokens: u32) -> Vec<u64> {
+    let Ok(tokens) = usize::try_from(block_tokens) else { return Vec::new() };
+    if tokens == 0 {
+        return Vec::new();
+    }
+    let mut chain = TokenChain::after(token_root(seed));
+    ids.chunks_exact(tokens).take(MAX_BLOCKS).map(|block| chain.push(block)).collect()
+}
+
+/// What precedes the first block of a prompt of token ids. Token ids and text that happen to have the same bytes
+/// are different prompts.
+#[must_use]
+pub fn token_root(seed: u64) -> u64 {
+    !seed
+}
+
+/// A chain of blocks of token ids, as it grows.
+#[derive(Debug)]
+pub struct TokenChain {
+    last: u64,
+    bytes: Vec<u8>,
+}
+
+impl TokenChain {
+    /// The chain that goes on after the block of this hash, or after [`token_root`].
+    #[must_use]
+    pub fn after(parent: u64) -> Self {
+        Self { last: parent, bytes: Vec::new() }
+    }
+
+    /// Adds a block; its hash.
+    pub fn push(&mut self, ids: &[u32]) -> u64 {
+        self.bytes.clear();
+        ids.iter().for_each(|id| self.bytes.extend_from_slice(&id.to_le_bytes()));
+        self.last = link(self.last, &self.bytes);
+        self.last
+    }
+
+    /// Adds a block that differs from others of the same ids by `key`; its hash.
+    pub fn push_keyed(&mut self, ids: &[u32], key: u64) -> u64 {
+        let plain = self.push(ids);
+        self.last = xxh3_64_with_seed(&key.to_le_bytes(), !plain);
+        self.last
+    }
+}
+
+fn link(parent: u64, block: &[u8]) -> u64 {
+    xxh3_64_with_seed(&xxh3_64(block).to_le_bytes(), parent)
 }
 
 struct Chain {
@@ -59,7 +101,7 @@ impl Chain {
     }
 
     fn push(&mut self, block: &[u8]) {
-        self.last = xxh3_64_with_seed(&xxh3_64(block).to_le_bytes(), self.last);
+        self.last = link(self.last, block);
         self.hashes.push(self.last);
     }
 }

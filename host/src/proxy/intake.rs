@@ -143,7 +143,9 @@ fn request(
         arrived: now,
         headers,
         body,
-        prefix: facts.prompt.map(|prompt| PrefixSource::new(prompt, seed, service.config.block_tokens)),
+        prefix: facts
+            .prompt
+            .map(|prompt| PrefixSource::new(prompt, seed, service.config.block_tokens).salted(salt)),
     }
 }
 
