@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | 6 | [`app`], [`cli`] | parse the command line; wire the parts; run, drain |
 //! | 5 | [`proxy`], [`admin`] | sockets: the data plane, and the operator's side |
-//! | 4 | [`plugin`], [`scrape`], [`telemetry`] | the Wasm host; what engines report; metrics and the decision log |
+//! | 4 | [`plugin`], [`scrape`], [`kv_events`], [`telemetry`] | the Wasm host; what engines report; metrics and the decision log |
 //! | 3 | [`route`], [`flow`], [`disagg`] | the pipeline; queues; the P/D dialects |
 //! | 2 | [`policy`] | the ports: one trait a stage, with plain types |
 //! | 1 | [`config`], [`api`], [`pool`], [`prefix`] | configuration; request bodies; endpoints; the prefix index |
@@ -22,6 +22,7 @@ pub mod clock;
 pub mod config;
 pub mod disagg;
 pub mod flow;
+pub mod kv_events;
 pub mod plugin;
 pub mod policy;
 pub mod pool;

@@ -4,6 +4,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+mod publisher;
+
+pub use publisher::{Attach, EventSource, Publisher, TcpAddress};
+
 /// Handle of an endpoint, stable in this process and never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct EndpointId(pub u32);

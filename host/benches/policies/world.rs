@@ -7,7 +7,7 @@ use sluicegate::config::{Flags, from_flags};
 use sluicegate::plugin::{Catalog, Runtime};
 use sluicegate::policy::{Chain, PrefixSource, Registry, Request, Shadow, Stages};
 use sluicegate::pool::{EndpointSpec, Pool, PoolSpec, Report, Windows};
-use sluicegate::prefix::{Index, Sessions};
+use sluicegate::prefix::{Exact, Index, Sessions};
 use sluicegate::route::{Lane, Measure, RouteMode, ShadowSink, Snapshot};
 use sluicegate::types::{Api, Prompt, Role, Url};
 
@@ -38,6 +38,7 @@ impl World {
             pool: Arc::new(Pool::new(spec(endpoints, split))),
             index: Index::new(256 << 20),
             measure: Measure::default(),
+            exact: Arc::new(Exact::new(256 << 20)),
             sessions: Sessions::new(1_024, u64::MAX),
             windows: Windows::default(),
             registry,

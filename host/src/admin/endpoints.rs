@@ -5,17 +5,19 @@ use serde_json::{Map, Value, json};
 
 use super::answer::{Answer, error, number, ok};
 use super::health::pool_lacks;
+use super::kv_events;
 use super::router::Call;
 use super::{Admin, AdminPool};
 use crate::clock::{MILLI, Nanos};
-use crate::pool::{Endpoint, Pool, Status, Why};
+use crate::pool::{Endpoint, Status, Why};
+use crate::route::Lane;
 
 /// All endpoints, and the queues in front of their pools.
 pub(super) fn endpoints(admin: &Admin, _: &Call) -> Answer {
     let now = admin.clock.now();
     let mut endpoints = Vec::new();
     for AdminPool { lane, .. } in &admin.lanes {
-        endpoints.extend(lane.pool.endpoints().iter().map(|endpoint| shown(&lane.pool, endpoint, now)));
+        endpoints.extend(lane.pool.endpoints().iter().map(|endpoint| shown(lane, endpoint, now)));
     }
     let pools: Vec<_> = admin.lanes.iter().map(|pool| pool_shown(pool, now)).collect();
     ok(&json!({"endpoints": endpoints, "pools": pools}))
@@ -37,7 +39,7 @@ fn set_draining(admin: &Admin, name: &str, draining: bool) -> Answer {
         if let Some(endpoint) = lane.pool.endpoint(name) {
             endpoint.drain(draining);
             tracing::info!(endpoint = name, pool = &*lane.pool.name, draining, "by the admin API");
-            changed.push(shown(&lane.pool, &endpoint, admin.clock.now()));
+            changed.push(shown(lane, &endpoint, admin.clock.now()));
         }
     }
     if changed.is_empty() {
@@ -46,7 +48,8 @@ fn set_draining(admin: &Admin, name: &str, draining: bool) -> Answer {
     ok(&json!({"endpoints": changed}))
 }
 
-fn shown(pool: &Pool, endpoint: &Endpoint, now: Nanos) -> Value {
+fn shown(lane: &Lane, endpoint: &Endpoint, now: Nanos) -> Value {
+    let pool = &lane.pool;
     let report = endpoint.report();
     let (status, reason, since) = match endpoint.health.status() {
         Status::Unknown => ("unknown", None, None),
@@ -86,6 +89,7 @@ fn shown(pool: &Pool, endpoint: &Endpoint, now: Nanos) -> Value {
             "preemptions": number(engine.preemptions()),
             "age_ms": number(engine.age_ms(now)),
         },
+        "kv_events": kv_events::shown(&lane.exact, endpoint, now),
         "latency": {
             "ttft_ms": number(latency.ttft_ms()),
             "tpot_ms": number(latency.tpot_ms()),

@@ -3,6 +3,7 @@
 use http::StatusCode;
 
 use super::answer::{Answer, typed};
+use super::kv_events;
 use super::router::Call;
 use super::shadow;
 use super::{Admin, AdminPool};
@@ -31,6 +32,7 @@ fn state(admin: &Admin, page: &mut Page) {
     }
     for pool in &admin.lanes {
         queue(page, pool);
+        kv_events::metrics(page, pool, now);
         for endpoint in pool.lane.pool.endpoints().iter() {
             self::endpoint(page, &pool.lane.pool.name, endpoint, now);
         }

@@ -13,6 +13,7 @@ mod decisions;
 mod endpoints;
 mod guard;
 mod health;
+mod kv_events;
 mod metrics;
 mod page;
 mod plugins;

@@ -15,7 +15,7 @@ use crate::flow::Limits;
 use crate::plugin::Runtime;
 use crate::policy::Registry;
 use crate::pool::{EndpointSpec, Pool, PoolSpec, Report, Url};
-use crate::prefix::{Index, Sessions};
+use crate::prefix::{Exact, Index, Sessions};
 
 /// One for all tests: they only read it, and it takes a while to compile the default plugins.
 fn catalog() -> Arc<Catalog> {
@@ -43,6 +43,7 @@ fn admin() -> Arc<Admin> {
         pool: Arc::new(Pool::new(spec)),
         index: Index::new(1 << 20),
         measure: crate::route::Measure::default(),
+        exact: Arc::new(Exact::new(1 << 20)),
         sessions: Sessions::new(10, SECOND),
         windows: crate::pool::Windows::default(),
         registry: Arc::new(Registry::default()),

@@ -11,7 +11,7 @@ use crate::flow;
 use crate::plugin::{Catalog, Compiling, Controller, Runtime, Shadowing, compile, supervise, watch};
 use crate::policy::Registry;
 use crate::pool::{EndpointSpec, Pool, PoolSpec, Windows};
-use crate::prefix::{Index, Sessions};
+use crate::prefix::{Exact, Index, Sessions};
 use crate::proxy::{Proxy, RetryBudget, Service, Upstream};
 use crate::route::{Lane, Measure, RouteMode};
 use crate::telemetry::{DECISIONS, Decisions, Metrics};
@@ -110,6 +110,7 @@ fn service(
         pool: Arc::new(Pool::new(spec)),
         index: Index::new(config.index_bytes),
         measure: Measure::default(),
+        exact: Arc::new(Exact::new(config.index_bytes)),
         sessions: Sessions::new(MAX_SESSIONS, nanos(SESSION_TTL)),
         windows: Windows::default(),
         registry: Arc::clone(registry),
@@ -133,6 +134,7 @@ fn endpoint(config: &config::EndpointConfig) -> EndpointSpec {
         role: config.role,
         weight: config.weight,
         labels: config.labels.clone(),
+        kv_events: config.kv_events.clone(),
     }
 }
 

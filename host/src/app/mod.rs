@@ -15,7 +15,8 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::admin;
-use crate::config::{Config, Listen};
+use crate::config::{AskForEvents, Config, Listen};
+use crate::kv_events;
 use crate::plugin::builtin;
 use crate::plugin::engine::RuntimeError;
 use crate::proxy::{self, Proxy};
@@ -77,6 +78,12 @@ async fn serve(config: Config) -> Result<(), AppError> {
             client.clone(),
             Arc::clone(&parts.proxy.clock),
             config.scrape.clone(),
+        ));
+        tokio::spawn(kv_events::run(
+            Arc::clone(&service.lane.pool),
+            Arc::clone(&service.lane.exact),
+            Arc::clone(&parts.proxy.clock),
+            service.config.ask_for_events == AskForEvents::Auto,
         ));
     }
     tokio::spawn(tend(Arc::clone(&parts.proxy)));

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use super::error::nearest;
 use super::model::{
-    ChainConfig, ChainUse, Config, EndpointConfig, EngineChoice, Grants, Guardrails, Limits, Listen, Mode,
-    PluginConfig, PoolConfig, QueueConfig, Scrape, TrialMode, Unlisted, Wasi, Watch, WatchMode,
+    AskForEvents, ChainConfig, ChainUse, Config, EndpointConfig, EngineChoice, Grants, Guardrails, Limits,
+    Listen, Mode, PluginConfig, PoolConfig, QueueConfig, Scrape, TrialMode, Unlisted, Wasi, Watch, WatchMode,
 };
 use super::read::{Item, Table};
 use super::supply::supply;
-use crate::types::{Role, Url};
+use crate::types::{Attach, EventSource, Publisher, Role, TcpAddress, Url};
 
 /// Characters of a name at most: names become file names, metric labels and parts of URLs.
 pub(crate) const NAME_LENGTH: usize = 64;
@@ -264,6 +264,7 @@ fn pool(table: &Table<'_>, chains: &[ChainConfig], taken: &mut Taken) -> PoolCon
         inject_usage: table.flag("inject_usage"),
         block_tokens: table.u32("block_tokens"),
         index_bytes: table.usize("index_bytes"),
+        ask_for_events: table.word("kv_events").unwrap_or(AskForEvents::Off),
         queue: queue(&table.table("queue")),
         name,
     }
@@ -298,11 +299,35 @@ fn endpoint(table: &Table<'_>, pool: &str, taken: &mut Taken) -> Option<Endpoint
     let role = table.word("role").unwrap_or(Role::Both);
     let weight = table.number("weight").unwrap_or(1.0);
     let labels = table.map("labels");
+    let kv_events = table.has("kv_events").then(|| event_source(&table.table("kv_events"))).flatten();
     let url = url?;
     if let Some(other) = taken.endpoints.insert(url.name(), pool.into()) {
         table.error("url", format!("`{}` is already an endpoint of pool `{other}`", url.name()), None);
     }
-    Some(EndpointConfig { url, role, weight, labels })
+    Some(EndpointConfig { url, role, weight, labels, kv_events })
+}
+
+fn event_source(table: &Table<'_>) -> Option<EventSource> {
+    let address = |name: &str| {
+        table.with(name, |item| TcpAddress::parse(item.text()?).map_err(|problem| item.error(problem)).ok())
+    };
+    let (connect, bind, replay) = (address("connect"), address("bind"), address("replay"));
+    if table.is_there() && table.has("connect") == table.has("bind") {
+        table.error("", "expected exactly one of connect and bind", None);
+    }
+    for (name, address) in [("connect", &connect), ("replay", &replay)] {
+        if address.as_ref().is_some_and(TcpAddress::is_wildcard) {
+            table.error(name, "stands for every address of a machine; name one, or `bind`", None);
+        }
+    }
+    let attach = connect.map(Attach::Connect).or(bind.map(Attach::Bind));
+    let ranks = u16::try_from(table.u32("ranks")).unwrap_or(1);
+    let first = Publisher { attach: attach?, replay, topic: table.text("topic") };
+    let source = EventSource { first, ranks };
+    if source.publishers().len() < usize::from(ranks) {
+        table.error("ranks", "there are not as many ports behind the first", None);
+    }
+    Some(source)
 }
 
 fn queue(table: &Table<'_>) -> QueueConfig {

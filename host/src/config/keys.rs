@@ -35,6 +35,8 @@ pub enum Kind {
     Table(&'static Section),
     /// Any number of tables with these keys.
     Tables(&'static Section),
+    /// A table with these keys, or just the value of the first of them.
+    Short(&'static Section),
     /// A list whose items are tables with these keys, or just the value of the first of them.
     Items(&'static Section),
 }
@@ -85,9 +87,11 @@ impl Key {
     #[must_use]
     pub fn section(&self) -> Option<&'static Section> {
         match self.kind {
-            Kind::Table(section) | Kind::Tables(section) | Kind::Items(section) | Kind::Mode(_, section) => {
-                Some(section)
-            }
+            Kind::Table(section)
+            | Kind::Tables(section)
+            | Kind::Items(section)
+            | Kind::Short(section)
+            | Kind::Mode(_, section) => Some(section),
             _ => None,
         }
     }
@@ -283,7 +287,18 @@ pub static POOL: Section = Section {
             "Ask engines for the usage of streams; the extra chunk is not passed on.",
         ),
         key("block_tokens", Integer(1, 65_536), "16", "Tokens of one block of the prefix index."),
-        key("index_bytes", Bytes(1 << 16, 1 << 40), r#""256 MiB""#, "Memory of the prefix index at most."),
+        key(
+            "index_bytes",
+            Bytes(1 << 16, 1 << 40),
+            r#""256 MiB""#,
+            "Memory of the prefix index at most; what engines report has as much again.",
+        ),
+        key(
+            "kv_events",
+            Word(&["off", "auto"]),
+            r#""off""#,
+            "\"auto\" asks engines where they publish what they cache, at vLLM's /kv_event_sources.",
+        ),
         optional("queue", Table(&QUEUE), "What waits in front of this pool."),
     ],
 };
@@ -296,6 +311,33 @@ pub static ENDPOINT: Section = Section {
         key("role", Word(&["both", "prefill", "decode"]), r#""both""#, "What it may do."),
         key("weight", Number(0.001, 1e6), "1.0", "Its share against the others, for policies."),
         key("labels", Map, "{}", "For policies, under label:KEY."),
+        optional(
+            "kv_events",
+            Kind::Short(&KV_EVENTS),
+            "Where its engine publishes what it caches. None: what the pool's `kv_events` says.",
+        ),
+    ],
+};
+
+/// An endpoint's `kv_events`.
+pub static KV_EVENTS: Section = Section {
+    title: "pool.endpoints.kv_events",
+    keys: &[
+        optional("connect", Text, "`tcp://HOST:PORT` where the engine's publisher listens."),
+        optional(
+            "bind",
+            Text,
+            "`tcp://HOST:PORT` where we listen, for an engine whose publisher connects; `*` is every address. \
+             Whoever reaches it can say what the engine caches.",
+        ),
+        optional("replay", Text, "`tcp://HOST:PORT` where the engine can be asked for what was missed."),
+        key("topic", Text, r#""""#, "With what the topic of its messages begins."),
+        key(
+            "ranks",
+            Integer(1, 256),
+            "1",
+            "Data-parallel ranks; each publishes and replays one port further on.",
+        ),
     ],
 };
 

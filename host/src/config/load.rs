@@ -136,7 +136,8 @@ pub fn from_flags(flags: Flags) -> Result<Config, ConfigErrors> {
                 wrong("--backend", format!("`{}` is named twice", url.name()));
             }
             Ok(url) => {
-                endpoints.push(EndpointConfig { url, role: Role::Both, weight: 1.0, labels: Vec::new() })
+                let (role, weight, labels) = (Role::Both, 1.0, Vec::new());
+                endpoints.push(EndpointConfig { url, role, weight, labels, kv_events: None });
             }
             Err(error) => wrong("--backend", format!("`{text}`: {error}")),
         }

@@ -21,8 +21,8 @@ pub(crate) use error::nearest;
 pub use error::{ConfigError, ConfigErrors};
 pub use load::{Beside, Flags, NextTo, beside, beside_text, from_file, from_flags, from_text};
 pub use model::{
-    ChainConfig, ChainUse, Config, EndpointConfig, EngineChoice, Grants, Guardrails, Limits, Listen, Mode,
-    PluginConfig, PoolConfig, QueueConfig, Scrape, TrialMode, Unlisted, Wasi, Watch, WatchMode,
+    AskForEvents, ChainConfig, ChainUse, Config, EndpointConfig, EngineChoice, Grants, Guardrails, Limits,
+    Listen, Mode, PluginConfig, PoolConfig, QueueConfig, Scrape, TrialMode, Unlisted, Wasi, Watch, WatchMode,
 };
 pub use print::{print, schema};
 pub use supply::{CompileConfig, SupplyConfig, TrustedKey};

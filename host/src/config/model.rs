@@ -6,14 +6,14 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::json;
 
 pub use self::plugins::{
     Grants, Guardrails, Mode, PluginConfig, TrialMode, Unlisted, Wasi, Watch, WatchMode,
 };
 use super::supply::{CompileConfig, SupplyConfig};
-use crate::types::{Engine, Role, Url};
+use crate::types::{Engine, EventSource, Role, Url};
 
 /// Everything that an operator decides.
 #[derive(Debug, Clone, PartialEq)]
@@ -210,8 +210,21 @@ pub struct PoolConfig {
     pub block_tokens: u32,
     /// Memory of the prefix index at most.
     pub index_bytes: usize,
+    /// Whether engines are asked where they publish what they cache.
+    #[serde(rename = "kv_events")]
+    pub ask_for_events: AskForEvents,
     /// What waits in front of it.
     pub queue: QueueConfig,
+}
+
+/// Whether engines are asked where they publish what they cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AskForEvents {
+    /// They are not.
+    Off,
+    /// They are, those of which nothing is configured.
+    Auto,
 }
 
 /// The kind of a pool's endpoints.
@@ -253,6 +266,8 @@ pub struct EndpointConfig {
     /// For policies.
     #[serde(serialize_with = "map")]
     pub labels: Vec<(Box<str>, Box<str>)>,
+    /// Where its engine publishes what it caches.
+    pub kv_events: Option<EventSource>,
 }
 
 /// What waits in front of a pool.

@@ -111,7 +111,11 @@ fn list(keys: &mut Vec<Value>, path: &str, section: &Section) {
             "key": path, "type": kind(key.kind), "default": default, "required": required, "doc": key.doc,
         }));
         if let Some(below) = key.section() {
-            path.push_str(if matches!(key.kind, Kind::Table(_) | Kind::Mode(..)) { "." } else { "[]." });
+            path.push_str(if matches!(key.kind, Kind::Table(_) | Kind::Short(_) | Kind::Mode(..)) {
+                "."
+            } else {
+                "[]."
+            });
             list(keys, &path, below);
         }
     }
@@ -138,6 +142,9 @@ fn kind(kind: Kind) -> String {
         Kind::Json => "table".into(),
         Kind::Table(section) => format!("table {}", section.title),
         Kind::Tables(section) => format!("tables {}", section.title),
+        Kind::Short(section) => {
+            format!("`{}` or a table", section.keys.first().map_or("", |key| key.name))
+        }
         Kind::Items(section) => {
             format!("list of `{}` or tables", section.keys.first().map_or("", |key| key.name))
         }

@@ -362,17 +362,37 @@ impl<'a> Table<'a> {
         self.with(name, |item| item.items(|item| read(item))).unwrap_or_default()
     }
 
-    /// The table under this key; of defaults when it is not there.
+    /// Whether there is anything to be read.
+    pub(super) fn is_there(&self) -> bool {
+        !matches!(self.values, Values::None)
+    }
+
+    /// Whether this key is there.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.find(name).is_some()
+    }
+
+    /// The table under this key; of defaults when it is not there. Where [`Kind::Short`] allows it, it may be just
+    /// its first key's value.
     pub(super) fn table(&self, name: &str) -> Table<'a> {
         let path = self.path_of(name);
-        let section = self.key(name).and_then(Key::section).unwrap_or(&ROOT);
+        let key = self.key(name);
+        let section = key.and_then(Key::section).unwrap_or(&ROOT);
+        let short = key.is_some_and(|key| matches!(key.kind, Kind::Short(_)));
         match self.find(name) {
             None => {}
             Some(value) => match value.get_ref() {
                 DeValue::Table(values) => {
                     return Self::open(self.source, path, value.span(), section, values);
                 }
-                other => self.error(name, format!("expected a table, found {}", found(other)), None),
+                DeValue::String(_) if short => {
+                    let (span, values) = (value.span(), Values::First(value));
+                    return Table { source: self.source, path, span, section, values };
+                }
+                other => {
+                    let expected = if short { "text or a table" } else { "a table" };
+                    self.error(name, format!("expected {expected}, found {}", found(other)), None);
+                }
             },
         }
         Table { source: self.source, path, span: self.span.clone(), section, values: Values::None }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::keys::{Key, Kind, Otherwise, ROOT, Section};
 use super::*;
-use crate::types::{Engine, OnError, Profile, Role};
+use crate::types::{Attach, Engine, EventSource, OnError, Profile, Role, TcpAddress};
 
 fn read(text: &str) -> Result<Config, ConfigErrors> {
     from_text("f.toml", text, Path::new("/etc/s"))
@@ -64,7 +64,12 @@ aliases = { "gpt-4o" = "llama-3.1-8b" }
 engine = "vllm"
 index_bytes = "1 GiB"
 queue = { max_requests = 5, ttl_ms = 100 }
-endpoints = ["http://10.0.0.1:8000", { url = "10.0.0.2:8000", role = "prefill", labels = { zone = "a" } }]
+kv_events = "auto"
+endpoints = [
+    "http://10.0.0.1:8000",
+    { url = "10.0.0.2:8000", role = "prefill", labels = { zone = "a" }, kv_events = "tcp://10.0.0.2:5557" },
+    { url = "10.0.0.3:8000", kv_events = { bind = "tcp://*:5557", replay = "tcp://10.0.0.3:6557", ranks = 2 } },
+]
 "#;
 
 #[test]
@@ -88,6 +93,15 @@ fn the_example_is_read() {
     assert_eq!(pool.queue.ttl, Duration::from_millis(100));
     assert_eq!(pool.endpoints[1].url.to_string(), "http://10.0.0.2:8000");
     assert_eq!(pool.endpoints[1].role, Role::Prefill);
+    assert_eq!(pool.ask_for_events, AskForEvents::Auto);
+    let publishers = |place: usize| pool.endpoints[place].kv_events.as_ref().map(EventSource::publishers);
+    let address = |text| TcpAddress::parse(text).unwrap();
+    assert_eq!(publishers(0), None);
+    let one = publishers(1).unwrap();
+    assert_eq!((one.len(), &one[0].attach), (1, &Attach::Connect(address("tcp://10.0.0.2:5557"))));
+    let two = publishers(2).unwrap();
+    assert_eq!(two[1].attach, Attach::Bind(address("tcp://*:5558")));
+    assert_eq!(two[1].replay, Some(address("tcp://10.0.0.3:6558")));
 }
 
 #[test]
@@ -330,6 +344,32 @@ fn every_key(section: &'static Section, see: &mut dyn FnMut(&'static Section, &'
 }
 
 #[test]
+fn a_source_of_events_is_reached_in_one_way() {
+    let text = r#"[[pool]]
+name = "p"
+endpoints = [
+    { url = "a:1", kv_events = "10.0.0.1:5557" },
+    { url = "b:1", kv_events = "tcp://*:5557" },
+    { url = "c:1", kv_events = { topic = "kv" } },
+    { url = "d:1", kv_events = { connect = "tcp://d:1", bind = "tcp://*:1" } },
+    { url = "e:1", kv_events = { bind = "tcp://*:65535", ranks = 2 } },
+    { url = "f:1", kv_events = 5557 },
+]
+"#;
+    assert_eq!(
+        errors(text),
+        [
+            "f.toml:4: pool[0].endpoints[0].kv_events.connect: an address is written `tcp://HOST:PORT`",
+            "f.toml:5: pool[0].endpoints[1].kv_events.connect: stands for every address of a machine; name one, or `bind`",
+            "f.toml:6: pool[0].endpoints[2].kv_events: expected exactly one of connect and bind",
+            "f.toml:7: pool[0].endpoints[3].kv_events: expected exactly one of connect and bind",
+            "f.toml:8: pool[0].endpoints[4].kv_events.ranks: there are not as many ports behind the first",
+            "f.toml:9: pool[0].endpoints[5].kv_events: expected text or a table, found 5557",
+        ]
+    );
+}
+
+#[test]
 fn every_key_is_printed_and_listed() {
     let printed = print(&read(EXAMPLE).unwrap());
     let listed = schema();
@@ -350,6 +390,7 @@ fn valid(key: &'static Key) -> BoxedStrategy<String> {
         ("name" | "use", _) => "[a-e]{1,2}".prop_map(quoted).boxed(),
         ("chain", Kind::Text) => Just("\"default\"".to_owned()).boxed(),
         ("url", _) => "[a-z]{3}:[1-9]{3}".prop_map(quoted).boxed(),
+        ("connect" | "bind" | "replay", _) => "tcp://[a-z]{3}:[1-9]{3}".prop_map(quoted).boxed(),
         ("grant", _) => prop::collection::vec("body|header:[a-z]{1,5}", 0..3)
             .prop_map(move |words| list(words.into_iter().map(quoted).collect()))
             .boxed(),
@@ -386,6 +427,11 @@ fn valid(key: &'static Key) -> BoxedStrategy<String> {
             .boxed(),
         (_, Kind::Map | Kind::Json) => map.prop_map(|entries| format!("{{ {entries} }}")).boxed(),
         (_, Kind::Table(section)) => entries(section),
+        (_, Kind::Short(section)) => {
+            let first = &section.keys[0];
+            let table = move |value| format!("{{ {} = {value} }}", first.name);
+            prop_oneof![valid(first), valid(first).prop_map(table)].boxed()
+        }
         (_, Kind::Tables(section) | Kind::Items(section)) => {
             prop::collection::vec(entries(section), 0..3).prop_map(list).boxed()
         }

@@ -47,6 +47,7 @@ builtins! {
     PrefixGpuTokens = "prefix.gpu_tokens": "Of them, tokens in GPU memory.",
     PrefixOccupancy = "prefix.occupancy": "Share of the endpoint's KV cache that known prefixes fill, 0..=1.",
     PrefixCpuTokens = "prefix.cpu_tokens": "Of them, tokens in CPU memory.",
+    PrefixDiskTokens = "prefix.disk_tokens": "Of them, tokens further away: on disks, at other machines.",
     PrefixRendezvous = "prefix.rendezvous": "Rendezvous weight of the prompt's first blocks and the endpoint, 0..=1.",
     SessionAffinity = "session.affinity": "1 at the endpoint that served the session last, else 0.",
     LoadRequests = "load.requests": "Requests of ours that run there.",
@@ -89,7 +90,14 @@ impl Builtin {
     /// Whether the column needs the prefix index.
     #[must_use]
     pub fn reads_prefix(self) -> bool {
-        matches!(self, Self::PrefixTokens | Self::PrefixRatio | Self::PrefixGpuTokens | Self::PrefixCpuTokens)
+        matches!(
+            self,
+            Self::PrefixTokens
+                | Self::PrefixRatio
+                | Self::PrefixGpuTokens
+                | Self::PrefixCpuTokens
+                | Self::PrefixDiskTokens
+        )
     }
 
     /// The column's handle.

@@ -8,7 +8,7 @@ use arc_swap::{ArcSwap, Guard};
 
 use super::{Health, Latency, Load, Numbers, Report};
 use crate::clock::Nanos;
-use crate::types::{EndpointId, EndpointKey, Role, Url};
+use crate::types::{EndpointId, EndpointKey, EventSource, Role, Url};
 
 /// Handles are given out once in the life of the process.
 static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -24,13 +24,15 @@ pub struct EndpointSpec {
     pub weight: f32,
     /// For policies, under `label:KEY`.
     pub labels: Vec<(Box<str>, Box<str>)>,
+    /// Where its engine reports what it caches, when that is configured.
+    pub kv_events: Option<EventSource>,
 }
 
 impl EndpointSpec {
     /// An endpoint that does everything, with weight 1 and no labels.
     #[must_use]
     pub fn new(url: Url) -> Self {
-        Self { url, role: Role::Both, weight: 1.0, labels: Vec::new() }
+        Self { url, role: Role::Both, weight: 1.0, labels: Vec::new(), kv_events: None }
     }
 }
 
@@ -51,6 +53,8 @@ pub struct Endpoint {
     pub weight: f32,
     /// For policies, under `label:KEY`.
     pub labels: Vec<(Box<str>, Box<str>)>,
+    /// Where its engine reports what it caches, when that is configured.
+    pub kv_events: Option<EventSource>,
     live: Arc<Live>,
 }
 
@@ -92,9 +96,9 @@ impl Endpoint {
     }
 
     fn with(id: EndpointId, live: Arc<Live>, spec: EndpointSpec) -> Self {
-        let EndpointSpec { url, role, weight, labels } = spec;
+        let EndpointSpec { url, role, weight, labels, kv_events } = spec;
         let name = url.name().into_boxed_str();
-        Self { id, key: EndpointKey::of(&name), name, url, role, weight, labels, live }
+        Self { id, key: EndpointKey::of(&name), name, url, role, weight, labels, kv_events, live }
     }
 
     /// Whether this is what `spec` describes.
@@ -104,6 +108,7 @@ impl Endpoint {
             && self.role == spec.role
             && self.weight.to_bits() == spec.weight.to_bits()
             && self.labels == spec.labels
+            && self.kv_events == spec.kv_events
     }
 
     /// The label of this key.

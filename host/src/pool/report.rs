@@ -39,6 +39,8 @@ pub struct Report {
     pub lora_max: Option<u32>,
     /// Models that it lists, in its order; empty while not known.
     pub models: Arc<[Box<str>]>,
+    /// Those of them that are adapters of another one.
+    pub adapters: Arc<[Box<str>]>,
     /// The series that policies resolved, in the registry's order; NaN where there is none. It may be
     /// shorter than the registry's list for one interval after a policy resolved more.
     #[serde(skip)]

@@ -190,7 +190,7 @@ impl Job {
     }
 
     /// The request is on its way; the prompt tokens that the endpoint was believed to hold before.
-    fn start(&mut self, endpoint: &Endpoint) -> u32 {
+    fn start(&mut self, endpoint: &Arc<Endpoint>) -> u32 {
         let held = self.service.lane.cached_tokens(&self.request, endpoint);
         self.service.lane.sent(&self.request, endpoint);
         self.sent_at = self.proxy.clock.now();

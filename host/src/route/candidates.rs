@@ -10,12 +10,13 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
-use super::Lane;
 use super::columns::Columns;
 use super::shadow::Frozen;
+use super::{Holding, Lane};
 use crate::clock::Nanos;
 use crate::policy::{Builtin, Column, ColumnId, EndpointView, Request};
 use crate::pool::Endpoint;
+use crate::prefix::exact::Known;
 use crate::prefix::rendezvous;
 use crate::types::Profile;
 
@@ -34,7 +35,7 @@ pub struct Candidates {
     resolved: Arc<[ColumnId]>,
     now: Nanos,
     columns: Mutex<Columns>,
-    matched: OnceLock<Vec<u32>>,
+    holdings: OnceLock<Vec<Holding>>,
 }
 
 impl Candidates {
@@ -47,7 +48,16 @@ impl Candidates {
         now: Nanos,
     ) -> Arc<Self> {
         let columns = Mutex::new(Columns::of(endpoints.len()));
-        Arc::new(Self { lane, request, profile, endpoints, resolved, now, columns, matched: OnceLock::new() })
+        Arc::new(Self {
+            lane,
+            request,
+            profile,
+            endpoints,
+            resolved,
+            now,
+            columns,
+            holdings: OnceLock::new(),
+        })
     }
 
     /// The endpoints, by position.
@@ -72,11 +82,12 @@ impl Candidates {
     /// The candidates at these positions, in this order, with the values that were computed so far.
     #[must_use]
     pub fn subset(&self, positions: &[u32]) -> Arc<Self> {
-        let matched = OnceLock::new();
-        if let Some(all) = self.matched.get() {
+        let holdings = OnceLock::new();
+        if let Some(all) = self.holdings.get() {
             let at =
                 |position: &u32| usize::try_from(*position).ok().and_then(|index| all.get(index)).copied();
-            let _ = matched.set(positions.iter().map(|position| at(position).unwrap_or(0)).collect());
+            let at = |position| at(position).unwrap_or(Holding::NOTHING);
+            let _ = holdings.set(positions.iter().map(at).collect());
         }
         Arc::new(Self {
             lane: Arc::clone(&self.lane),
@@ -88,13 +99,18 @@ impl Candidates {
             resolved: Arc::clone(&self.resolved),
             now: self.now,
             columns: Mutex::new(self.columns.lock().subset(positions)),
-            matched,
+            holdings,
         })
     }
 
     /// When they were brought together.
     pub(super) fn at_time(&self) -> Nanos {
         self.now
+    }
+
+    /// On what the columns of the prefix rest, by position; empty when nobody read any.
+    pub(super) fn known(&self) -> Vec<Known> {
+        self.holdings.get().into_iter().flatten().map(|holding| holding.known).collect()
     }
 
     /// What was computed and read, for the explanation. Nothing is left of it here.
@@ -183,15 +199,17 @@ impl Candidates {
     #[expect(clippy::cast_precision_loss, reason = "columns are f32 by contract")]
     fn of_request(&self, column: Builtin) -> Vec<f32> {
         match column {
-            Builtin::PrefixTokens | Builtin::PrefixGpuTokens => self.prefix(|tokens| tokens as f32),
+            Builtin::PrefixTokens => self.prefix(|holding| holding.tokens as f32),
+            Builtin::PrefixGpuTokens => self.prefix(|holding| holding.gpu as f32),
+            Builtin::PrefixCpuTokens => self.prefix(|holding| holding.cpu as f32),
+            Builtin::PrefixDiskTokens => self.prefix(|holding| holding.disk as f32),
             Builtin::PrefixRatio => {
                 let all = self.request.as_ref().map_or(0, |request| request.prompt_tokens).max(1) as f32;
-                self.prefix(|tokens| tokens as f32 / all)
+                self.prefix(|holding| holding.tokens as f32 / all)
             }
             Builtin::PrefixOccupancy => {
                 self.lane.index.occupancy(self.endpoints.iter().map(|endpoint| endpoint.id))
             }
-            Builtin::PrefixCpuTokens => self.each(|_| 0.0),
             Builtin::PrefixRendezvous => self.rendezvous(),
             Builtin::SessionAffinity => self.session(),
             Builtin::LoraActive => self.lora_active(),
@@ -199,17 +217,10 @@ impl Candidates {
         }
     }
 
-    fn prefix(&self, value: impl Fn(u32) -> f32) -> Vec<f32> {
-        let source = self.request.as_ref().and_then(|request| Some((request, request.prefix.as_ref()?)));
-        let Some((request, source)) = source else { return self.each(|_| 0.0) };
-        let matched = self.matched.get_or_init(|| {
-            let ids: Vec<_> = self.endpoints.iter().map(|endpoint| endpoint.id).collect();
-            let mut matched = Vec::with_capacity(ids.len());
-            self.lane.index.lookup(source.hashes(), &ids, &mut matched);
-            matched
-        });
-        let tokens = |blocks: &u32| blocks.saturating_mul(source.block_tokens()).min(request.prompt_tokens);
-        matched.iter().map(|blocks| value(tokens(blocks))).collect()
+    fn prefix(&self, value: impl Fn(&Holding) -> f32) -> Vec<f32> {
+        let Some(request) = &self.request else { return self.each(|_| 0.0) };
+        let holdings = self.holdings.get_or_init(|| self.lane.holdings(request, &self.endpoints));
+        holdings.iter().map(value).collect()
     }
 
     fn rendezvous(&self) -> Vec<f32> {

@@ -19,8 +19,9 @@ use super::columns::Columns;
 use super::shadow::Draft;
 use super::{Candidates, Order};
 use crate::clock::Nanos;
-use crate::policy::{Budget, CallError, Facts, Plugin, Registry, Request, Slot, Stage};
+use crate::policy::{Budget, Builtin, CallError, Facts, Plugin, Registry, Request, Slot, Stage};
 use crate::pool::Endpoint;
+use crate::prefix::exact::Known;
 use crate::types::{Arm, EndpointId, Profile};
 
 /// Candidates of one judgement that are kept, and as many of its order.
@@ -60,18 +61,33 @@ struct Seen {
     of: usize,
     endpoints: Arc<Vec<Arc<Endpoint>>>,
     columns: Columns,
+    /// On what the columns of the prefix rest; empty when nobody read any.
+    known: Vec<Known>,
 }
 
 impl Seen {
     fn of(candidates: &Candidates) -> Self {
         let endpoints = Arc::clone(candidates.endpoints());
-        Self { now: candidates.at_time(), of: endpoints.len(), endpoints, columns: candidates.take_columns() }
+        let columns = candidates.take_columns();
+        let prefix = Builtin::ALL.iter().filter(|builtin| builtin.reads_prefix());
+        let read = columns.ids_read();
+        let known = if prefix.map(|column| column.id()).any(|id| read.contains(&id)) {
+            candidates.known()
+        } else {
+            Vec::new()
+        };
+        Self { now: candidates.at_time(), of: endpoints.len(), endpoints, columns, known }
+    }
+
+    fn known_json(&self) -> Value {
+        self.known.iter().map(|known| Value::from(known.as_str())).collect()
     }
 
     fn shorten(&mut self) {
         if self.endpoints.len() > MAX_KEPT {
             self.endpoints = Arc::new(self.endpoints.iter().take(MAX_KEPT).cloned().collect());
             self.columns = self.columns.shortened(MAX_KEPT);
+            self.known.truncate(MAX_KEPT);
         }
     }
 }
@@ -375,6 +391,7 @@ impl Explanation {
             "arm": if self.arm == Arm::BASE { "base" } else { "candidate" },
             "candidates": decode.map_or(json!([]), |judgement| names(&judgement.seen.endpoints)),
             "columns": decode.map_or(json!({}), |judgement| columns(&judgement.seen.columns, registry)),
+            "prefix_known": decode.map_or(json!([]), |judgement| judgement.seen.known_json()),
             "answers": self.answers.iter().map(Answer::to_json).collect::<Vec<_>>(),
             "scores": decode.map_or(json!([]), Judgement::scores_json),
             "order": decode.map_or(json!([]), |judgement| names(&judgement.order)),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::clock::Clock;
 use crate::policy::{Chain, Part, PoolFacts, Registry, Request, Serving};
 use crate::pool::{Endpoint, Pool, Reservation, Windows};
-use crate::prefix::{Index, Sessions};
+use crate::prefix::{Exact, Index, Sessions};
 use crate::types::Profile;
 
 use super::{Candidates, Measure, ShadowSink};
@@ -25,10 +25,12 @@ pub enum RouteMode {
 pub struct Lane {
     /// The endpoints.
     pub pool: Arc<Pool>,
-    /// Which prefixes they are believed to hold.
+    /// Which prefixes they are believed to hold, because they were sent there.
     pub index: Index,
     /// By how much the estimated lengths of prompts are wrong.
     pub measure: Measure,
+    /// Which prefixes they report to hold.
+    pub exact: Arc<Exact>,
     /// Which of them served a session last.
     pub sessions: Sessions,
     /// How requests fared in the last minutes.
@@ -122,16 +124,6 @@ impl Lane {
         Candidates::new(Arc::clone(self), None, Profile::Decode, endpoints, Arc::clone(&chain.columns), now)
     }
 
-    /// Prompt tokens of the request that the endpoint is believed to hold.
-    #[must_use]
-    pub fn cached_tokens(&self, request: &Request, endpoint: &Endpoint) -> u32 {
-        let Some(source) = request.prefix.as_ref().filter(|_| self.registry.wants_prefix()) else { return 0 };
-        let mut matched = Vec::with_capacity(1);
-        self.index.lookup(source.hashes(), &[endpoint.id], &mut matched);
-        let blocks = matched.first().copied().unwrap_or(0);
-        blocks.saturating_mul(source.block_tokens()).min(request.prompt_tokens)
-    }
-
     /// Takes the endpoint for a request: what it will have to prefill counts at once.
     pub fn reserve(&self, request: &Request, endpoint: &Arc<Endpoint>) -> Reservation {
         let uncached = request.prompt_tokens.saturating_sub(self.cached_tokens(request, endpoint));
@@ -140,8 +132,9 @@ impl Lane {
 
     /// The request has been sent: from now on the endpoint is believed to hold its prompt.
     pub fn sent(&self, request: &Request, endpoint: &Endpoint) {
-        if let Some(source) = request.prefix.as_ref().filter(|_| self.registry.wants_prefix()) {
+        if let Some(source) = self.source(request) {
             self.index.insert(endpoint.id, source.hashes());
+            self.expect(request, source, endpoint);
         }
         if let Some(session) = &request.session {
             self.sessions.note(session, endpoint.id, self.clock.now());
@@ -150,9 +143,10 @@ impl Lane {
 
     /// The request came to nothing there: of its prompt only the first `held` tokens are believed.
     pub fn unsent(&self, request: &Request, endpoint: &Endpoint, held: u32) {
-        if let Some(source) = request.prefix.as_ref().filter(|_| self.registry.wants_prefix()) {
+        if let Some(source) = self.source(request) {
             let blocks = held.checked_div(source.block_tokens()).unwrap_or(0);
             self.index.truncate(endpoint.id, source.hashes(), usize::try_from(blocks).unwrap_or(0));
+            self.expect_no_more(request, source, endpoint, held);
         }
     }
 }

@@ -18,6 +18,7 @@ mod ask;
 mod candidates;
 mod columns;
 mod explain;
+mod held;
 mod lane;
 mod order;
 mod pick;
@@ -29,6 +30,7 @@ pub(crate) mod tests;
 
 pub use candidates::Candidates;
 pub use explain::{Answer, Asked, Explanation, Given, Trace};
+pub use held::Holding;
 pub use lane::{Lane, RouteMode};
 pub use order::Order;
 pub use pipeline::{Choice, PlannedLeg, Refusal, admit, choose, place};

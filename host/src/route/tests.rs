@@ -11,7 +11,7 @@ use crate::policy::{
     OnError, Picker, Plugin, PrefixSource, Reason, Registry, Request, Scorer, Serving, Slot, Source,
 };
 use crate::pool::{EndpointSpec, Pool, PoolSpec, Windows};
-use crate::prefix::{Index, Sessions};
+use crate::prefix::{Exact, Index, Sessions};
 use crate::types::{Arm, Profile, Prompt, Role, Url};
 
 pub(crate) struct Says<T>(pub(crate) Result<T, Reason>);
@@ -99,6 +99,7 @@ fn lane_in(mode: RouteMode, roles: &[Role]) -> Arc<Lane> {
         pool: Arc::new(Pool::new(spec)),
         index: Index::new(1 << 20),
         measure: Measure::default(),
+        exact: Arc::new(Exact::new(1 << 20)),
         sessions: Sessions::new(16, u64::MAX),
         windows: Windows::default(),
         registry: Arc::default(),

@@ -169,6 +169,7 @@ impl<C: Connect + Clone + Send + Sync + 'static> Probe<C> {
             if models.ids != self.report.models {
                 self.report.models = models.ids;
             }
+            self.report.adapters = models.adapters;
             self.report.engine = self.report.engine.or(models.engine);
             // An empty list (nothing is loaded yet) is asked for again at the next reading.
             if !self.report.models.is_empty() {

@@ -8,6 +8,7 @@ const KNOWN: &[&str] = &[
     "prefix.gpu_tokens",
     "prefix.occupancy",
     "prefix.cpu_tokens",
+    "prefix.disk_tokens",
     "prefix.rendezvous",
     "session.affinity",
     "load.requests",
