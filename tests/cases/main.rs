@@ -24,6 +24,7 @@ mod forwarding;
 mod hostile;
 mod hostile_files;
 mod hostile_stages;
+mod kv_events;
 mod language;
 mod languages;
 mod life;

@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use crate::child::Program;
 use crate::places;
-use crate::request::get;
+use crate::request::{get, post};
 
 /// A simulated vLLM in a process of its own, with a scheduler, a prefix cache and the NIXL hand-over; ended
 /// when it is dropped.
 #[derive(Debug)]
 pub struct SimEngine {
     url: String,
-    _program: Program,
+    program: Program,
 }
 
 impl SimEngine {
@@ -24,13 +24,16 @@ impl SimEngine {
 
     /// One with these flags besides.
     pub async fn with(flags: &[&str]) -> Self {
+        Self::at("127.0.0.1:0", flags).await
+    }
+
+    /// The same at an address, such as that of one that is gone.
+    pub async fn at(address: &str, flags: &[&str]) -> Self {
         let mut command = Command::new(places::sim());
-        command
-            .args(["engine", "--listen", "127.0.0.1:0", "--model", "tiny", "--until-stdin-closes"])
-            .args(flags);
+        command.args(["engine", "--listen", address, "--model", "tiny", "--until-stdin-closes"]).args(flags);
         let mut program = Program::start(&mut command);
         let url = program.line("listening on ").await;
-        Self { url, _program: program }
+        Self { url, program }
     }
 
     /// Its base URL.
@@ -43,6 +46,22 @@ impl SimEngine {
     #[must_use]
     pub fn id(&self) -> String {
         self.url.trim_start_matches("http://").to_owned()
+    }
+
+    /// Where it publishes what it caches.
+    pub async fn kv_events(&mut self) -> String {
+        self.program.line("kv events on ").await
+    }
+
+    /// Where what it published can be asked for again.
+    pub async fn kv_events_replay(&mut self) -> String {
+        self.program.line("kv events replay on ").await
+    }
+
+    /// The next messages about its cache are lost on their way.
+    pub async fn lose_kv_events(&self, messages: u64) {
+        let body = serde_json::json!({ "lose": messages }).to_string();
+        post(format!("{}/sim/kv-events", self.url), body).send().await.expect(200).await;
     }
 
     /// What it knows of itself.

@@ -107,6 +107,15 @@ pub struct Args {
     /// Answered requests that `/sim/state` remembers.
     #[arg(long, default_value_t = 256, value_name = "N")]
     pub keep_records: usize,
+    /// Publish what is cached, as vLLM does: `tcp://HOST:PORT` to listen on; port 0 takes a free one.
+    #[arg(long, value_name = "ADDR")]
+    pub kv_events: Option<String>,
+    /// With `--kv-events`: where what was published can be asked for again.
+    #[arg(long, value_name = "ADDR", requires = "kv_events")]
+    pub kv_events_replay: Option<String>,
+    /// With `--kv-events`: the topic of the messages.
+    #[arg(long, default_value = "", value_name = "TEXT")]
+    pub kv_events_topic: String,
     /// End when standard input is closed: a child does not outlive its parent.
     #[arg(long)]
     pub until_stdin_closes: bool,

@@ -50,6 +50,19 @@ pub(super) fn set_fault(node: &Node, body: &[u8]) -> Result<Value, ApiError> {
     Ok(json!(fault))
 }
 
+/// `POST /sim/kv-events`: `{"lose": N}` numbers the next messages and does not send them.
+pub(super) fn lose_events(node: &Node, body: &[u8]) -> Result<Value, ApiError> {
+    #[derive(serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Lose {
+        lose: u64,
+    }
+    let Lose { lose } =
+        serde_json::from_slice(body).map_err(|error| ApiError::bad("body", error.to_string()))?;
+    node.kv_events.lose(lose);
+    Ok(json!({ "lose": lose }))
+}
+
 /// `POST /sim/reset`: no fault, no records, nothing cached that is not in use.
 pub(super) fn reset(node: &Node) -> Value {
     *node.fault.lock() = Fault::default();

@@ -15,6 +15,14 @@ pub enum EngineError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The publisher cannot listen.
+    #[error("cannot publish on {address}: {source}")]
+    Publish {
+        /// The address asked for.
+        address: String,
+        /// What the library said.
+        source: zeromq::ZmqError,
+    },
     /// The runtime or standard output failed.
     #[error("{0}")]
     Io(#[from] std::io::Error),

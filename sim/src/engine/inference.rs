@@ -204,6 +204,8 @@ fn requests(
             requests.push(Request {
                 prompt: prompt.clone(),
                 seed,
+                adapter: node.args.loras.iter().find(|lora| *lora == model).cloned(),
+                salt: parsed.salt.clone(),
                 answer: mix(hash ^ mix(node.args.seed) ^ u64::from(choice)),
                 max_output: if parsed.generates { parsed.max_tokens.unwrap_or(natural) } else { 0 },
                 natural_end: parsed.max_tokens.is_none(),

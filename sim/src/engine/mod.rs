@@ -8,6 +8,7 @@ mod error;
 mod faults;
 mod inference;
 mod kv;
+mod kv_events;
 mod metrics;
 mod node;
 mod records;

@@ -3,6 +3,7 @@
 use super::args::Args;
 use super::faults::Fault;
 use super::kv::{self, Remote};
+use super::kv_events::KvEvents;
 use super::records::Records;
 use crate::scheduler::{Core, Event, Gauges, LeaseState, Nanos, Request, SequenceId, Stats};
 use crate::web::{self, Http};
@@ -23,6 +24,7 @@ pub(super) struct Node {
     pub(super) records: Mutex<Records>,
     pub(super) fault: Mutex<Fault>,
     pub(super) http: Http,
+    pub(super) kv_events: KvEvents,
     started: Instant,
     started_unix: Duration,
     state: Mutex<State>,
@@ -43,7 +45,11 @@ struct Route {
 }
 
 impl Node {
-    pub(super) fn new(args: Args, address: std::net::SocketAddr) -> Arc<Self> {
+    pub(super) fn new(args: Args, address: std::net::SocketAddr, kv_events: KvEvents) -> Arc<Self> {
+        let mut core = Core::new(args.sizes.scheduler());
+        if kv_events.is_on() {
+            core.keep_changes();
+        }
         let started_unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let unique = crate::rng::mix(started_unix.as_nanos() as u64 ^ u64::from(address.port()));
         Arc::new(Self {
@@ -53,13 +59,10 @@ impl Node {
             records: Mutex::new(Records::new(args.keep_records.max(1))),
             fault: Mutex::new(args.first_fault()),
             http: web::client(32),
+            kv_events,
             started: Instant::now(),
             started_unix,
-            state: Mutex::new(State {
-                core: Core::new(args.sizes.scheduler()),
-                routes: HashMap::new(),
-                events: Vec::new(),
-            }),
+            state: Mutex::new(State { core, routes: HashMap::new(), events: Vec::new() }),
             wake: Notify::new(),
             args,
         })
@@ -157,13 +160,17 @@ impl Node {
         let mut state = self.state.lock();
         let now = self.now();
         self.catch_up(&mut state, now);
-        job(&mut state.core, now)
+        let result = job(&mut state.core, now);
+        self.kv_events.publish(state.core.take_changes());
+        result
     }
 
     /// Lets the scheduler do what is due and hands out what happened.
     fn catch_up(&self, state: &mut State, now: Nanos) {
         let State { core, routes, events } = state;
         core.advance(now, events);
+        // Before anybody is told what came of it, as the engine's cache is then seen to be so.
+        self.kv_events.publish(core.take_changes());
         for event in events.drain(..) {
             let id = event.id();
             let Some(route) = routes.get_mut(&id) else { continue };

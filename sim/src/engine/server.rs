@@ -4,6 +4,7 @@ use super::args::Args;
 use super::body::{self, Body};
 use super::error::{ApiError, EngineError};
 use super::faults::{Fault, Mode};
+use super::kv_events::KvEvents;
 use super::node::Node;
 use super::{api, control, inference, kv, metrics};
 use bytes::Bytes;
@@ -35,7 +36,9 @@ pub async fn run(args: Args) -> Result<(), EngineError> {
         TcpListener::bind(address).await.map_err(|source| EngineError::Listen { address, source })?;
     let address = listener.local_addr()?;
     let until_stdin_closes = args.until_stdin_closes;
-    let node = Node::new(args, address);
+    let (kv_events, publishing) = KvEvents::start(&args).await?;
+    let node = Node::new(args, address, kv_events);
+    tokio::spawn(publishing);
     tokio::spawn(Arc::clone(&node).drive());
     let mut out = std::io::stdout().lock();
     writeln!(out, "listening on http://{address}")?;
@@ -165,6 +168,8 @@ fn other(node: &Arc<Node>, method: &Method, path: &str, bytes: &Bytes) -> Respon
         ("GET", "/sim/state") => json(control::state(node)),
         ("GET", "/sim/faults") => json(serde_json::json!(*node.fault.lock())),
         ("POST", "/sim/faults") => answer_json(control::set_fault(node, bytes)),
+        ("GET", "/kv_event_sources") => json(node.kv_events.sources()),
+        ("POST", "/sim/kv-events") => answer_json(control::lose_events(node, bytes)),
         ("POST", "/sim/reset") => json(control::reset(node)),
         ("GET", _) if lease.is_some() => {
             let (status, value) = kv::describe(node, &lease.unwrap_or_default());

@@ -42,8 +42,16 @@ impl Engines {
     ) -> Option<SequenceId> {
         let seed = chain_seed(super::run::MODEL, "");
         let answer = mix(next_hash(seed, &prompt));
-        let request =
-            Request { prompt, seed, answer, max_output, natural_end: false, transfer: Transfer::None };
+        let request = Request {
+            prompt,
+            seed,
+            adapter: None,
+            salt: String::new(),
+            answer,
+            max_output,
+            natural_end: false,
+            transfer: Transfer::None,
+        };
         Some(self.cores.get_mut(engine)?.submit(now, request))
     }
 

@@ -10,7 +10,7 @@ use sluicegate::config::{Config, Flags, from_flags};
 use sluicegate::plugin::{Catalog, Runtime};
 use sluicegate::policy::{Budget, PrefixSource, Registry, Request};
 use sluicegate::pool::{Endpoint, EndpointSpec, Pool, PoolSpec, Report, Reservation, Windows};
-use sluicegate::prefix::{self, Index, Sessions};
+use sluicegate::prefix::{self, Exact, Index, Sessions};
 use sluicegate::route::{Lane, Measure, RouteMode, Trace, choose};
 use sluicegate::types::{Api, Engine, Profile, Prompt, Url};
 use std::sync::Arc;
@@ -171,6 +171,7 @@ fn lane(spec: PoolSpec, config: &Config, registry: Arc<Registry>, clock: Arc<dyn
         pool: Arc::new(Pool::new(spec)),
         index: Index::new(bytes),
         measure: Measure::default(),
+        exact: Arc::new(Exact::new(bytes)),
         sessions: Sessions::new(100_000, u64::MAX),
         windows: Windows::default(),
         registry,

@@ -3,6 +3,7 @@
 //! As in vLLM, a block that nobody uses keeps its content and can be found again by its hash until its turn to be
 //! evicted comes. Blocks without a hash go first, then the one that was freed longest ago.
 
+use super::journal::Journal;
 use std::collections::{BTreeMap, HashMap};
 
 /// A block's number.
@@ -26,6 +27,8 @@ pub struct BlockCache {
     by_hash: HashMap<u64, BlockId>,
     free: BTreeMap<Place, BlockId>,
     tick: u64,
+    /// What became findable and what ceased to be.
+    pub(super) journal: Journal,
 }
 
 impl BlockCache {
@@ -37,6 +40,7 @@ impl BlockCache {
             by_hash: HashMap::new(),
             free: BTreeMap::new(),
             tick: 0,
+            journal: Journal::default(),
         };
         for id in 0..BlockId::try_from(count).unwrap_or(BlockId::MAX) {
             cache.blocks.push(Block { users: 0, hash: None, place: (false, cache.tick) });
@@ -94,20 +98,23 @@ impl BlockCache {
         let block = self.blocks.get_mut(id as usize)?;
         if let Some(hash) = block.hash.take() {
             self.by_hash.remove(&hash);
+            self.journal.removed(hash);
         }
         block.users = 1;
         Some(id)
     }
 
-    /// Makes a full block findable. When another block has the same content already, that one stays the cached one.
-    pub fn publish(&mut self, id: BlockId, hash: u64) {
+    /// Makes a full block findable; false when another block has the same content already, which stays the cached one.
+    pub fn publish(&mut self, id: BlockId, hash: u64) -> bool {
         if let Some(block) = self.blocks.get_mut(id as usize)
             && block.hash.is_none()
             && !self.by_hash.contains_key(&hash)
         {
             block.hash = Some(hash);
             self.by_hash.insert(hash, id);
+            return true;
         }
+        false
     }
 
     /// Gives up one use of each block, the last first, so that of a sequence its tail is evicted before its head.
@@ -130,6 +137,7 @@ impl BlockCache {
             let Some(block) = self.blocks.get_mut(id as usize) else { continue };
             if let Some(hash) = block.hash.take() {
                 self.by_hash.remove(&hash);
+                self.journal.removed(hash);
             }
             self.tick += 1;
             block.place = (false, self.tick);

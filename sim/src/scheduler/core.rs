@@ -3,6 +3,7 @@
 use super::cache::BlockCache;
 use super::config::{Config, Nanos};
 use super::event::{Event, Finish};
+use super::journal::Change;
 use super::lease::{LeaseState, Leases, Pinned};
 use super::plan::Step;
 use super::sequence::{Request, Sequence, SequenceId, Transfer};
@@ -157,6 +158,16 @@ impl Core {
             self.plan(now);
         }
         released
+    }
+
+    /// From now on changes of the cache are kept until [`Core::take_changes`].
+    pub fn keep_changes(&mut self) {
+        self.cache.journal.keep();
+    }
+
+    /// What has changed in the cache since the last time.
+    pub fn take_changes(&mut self) -> Vec<Change> {
+        self.cache.journal.take()
     }
 
     /// Forgets what is cached and not in use.

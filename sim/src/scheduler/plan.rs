@@ -172,9 +172,12 @@ impl Core {
     /// Makes the full blocks among the first `computed + tokens` tokens findable.
     pub(super) fn publish(&mut self, sequence: &mut Sequence, tokens: usize) {
         let full = (sequence.computed + tokens) / self.config.block_size;
-        let fresh = sequence.blocks.iter().zip(&sequence.hashes).take(full).skip(sequence.published);
-        for (block, hash) in fresh {
-            self.cache.publish(*block, *hash);
+        let size = self.config.block_size;
+        let blocks = sequence.blocks.iter().zip(&sequence.hashes).zip(sequence.tokens.chunks_exact(size));
+        for (place, ((block, hash), tokens)) in blocks.enumerate().take(full).skip(sequence.published) {
+            if self.cache.publish(*block, *hash) && self.cache.journal.is_kept() {
+                self.cache.journal.stored(sequence.stored(place, *hash, tokens));
+            }
         }
         sequence.published = full.max(sequence.published);
     }

@@ -3,6 +3,7 @@
 use super::cache::BlockId;
 use super::config::Nanos;
 use super::event::Usage;
+use super::journal::Stored;
 use crate::text::{Token, answer_token, next_hash};
 
 /// Names a sequence within its engine; grows with each submission.
@@ -25,8 +26,12 @@ pub enum Transfer {
 pub struct Request {
     /// The prompt; not empty.
     pub prompt: Vec<Token>,
-    /// Where its chain of block hashes begins.
+    /// Where its chain of block hashes begins: by model or adapter, and salt.
     pub seed: u64,
+    /// The adapter that is asked for.
+    pub adapter: Option<String>,
+    /// The cache salt; empty without one.
+    pub salt: String,
     /// Determines the answer.
     pub answer: u64,
     /// Tokens to generate; 0 for an embedding.
@@ -111,6 +116,14 @@ impl Sequence {
         self.tokens.push(token);
         self.extend_hashes(block_size);
         token
+    }
+
+    /// What is to be said of a block that became findable.
+    pub(super) fn stored(&self, place: usize, hash: u64, tokens: &[Token]) -> Stored {
+        let before = place.checked_sub(1).and_then(|place| self.hashes.get(place).copied());
+        let Request { adapter, salt, .. } = &self.request;
+        let salt = (place == 0 && !salt.is_empty()).then(|| salt.clone());
+        Stored { hash, parent: before, tokens: tokens.to_vec(), adapter: adapter.clone(), salt }
     }
 
     pub(super) fn is_complete(&self) -> bool {

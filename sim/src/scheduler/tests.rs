@@ -24,6 +24,8 @@ fn request(prompt: impl IntoIterator<Item = u32>, max_output: u32) -> Request {
     Request {
         prompt: prompt.into_iter().collect(),
         seed: chain_seed("m", ""),
+        adapter: None,
+        salt: String::new(),
         answer: 1,
         max_output,
         natural_end: false,

@@ -36,7 +36,8 @@ pub(crate) fn run_benches(workspace: &Workspace, names: &[String]) -> Result<(),
     }
     // Only when it is named: what it compares with is a hundred packages that nothing else needs.
     if names.iter().any(|name| name == "index") {
-        let manifest = ["run", "--release", "--manifest-path", "bench/index/Cargo.toml", "--target-dir", "target"];
+        let manifest =
+            ["run", "--release", "--manifest-path", "bench/index/Cargo.toml", "--target-dir", "target"];
         run(&mut cargo(workspace, &manifest))?;
     }
     if wanted("languages") {
