@@ -4,7 +4,7 @@
 rustc="$1"
 shift
 case " $* " in
-*" --crate-name sluicegate "* | *" --crate-name load "*)
+*" --crate-name sluicegate "* | *" --crate-name load "* | *" --crate-name kv_events "*)
     exec "$rustc" "$@" -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
         -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
         -Cllvm-args=-sanitizer-coverage-trace-compares

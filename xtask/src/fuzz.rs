@@ -13,7 +13,7 @@ use crate::run::{cargo, run, say};
 use crate::workspace::Workspace;
 
 /// The targets.
-const TARGETS: [&str; 1] = ["load"];
+const TARGETS: [&str; 2] = ["load", "kv_events"];
 /// Bytes of an input. The guests of the tests have some tens of thousands.
 const MAX_LEN: usize = 300_000;
 /// Seconds that one input may take. Loading is bounded to some five of CPU time, and machines are busy.
@@ -58,10 +58,14 @@ impl Options {
 /// When a step fails, or something is found.
 pub(crate) fn run_fuzz(workspace: &Workspace, options: &Options) -> Result<(), Error> {
     let Options { target, minutes } = options;
+    // The build embeds them, whatever is fuzzed.
     plugins::build(workspace.root(), What::Defaults)?;
-    plugins::build(workspace.root(), What::Guests(Vec::new()))?;
-    let seeds = seeds(workspace)?;
     let fuzz = workspace.root().join("fuzz");
+    let mut folders = vec![fuzz.join("regressions").join(target)];
+    if target == "load" {
+        plugins::build(workspace.root(), What::Guests(Vec::new()))?;
+        folders.push(seeds(workspace)?);
+    }
     let build = ["build", "--bin", target, "--manifest-path", "fuzz/Cargo.toml", "--target-dir", "target"];
     run(cargo(workspace, &build).env("RUSTC_WRAPPER", fuzz.join("rustc.sh")))?;
     let corpus = fuzz.join("corpus").join(target);
@@ -78,7 +82,8 @@ pub(crate) fn run_fuzz(workspace: &Workspace, options: &Options) -> Result<(), E
         .arg(format!("-rss_limit_mb={MEMORY}"))
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
         .arg("-print_final_stats=1")
-        .args([&corpus, &seeds, &fuzz.join("regressions").join(target)]);
+        .arg(&corpus)
+        .args(folders);
     run(&mut fuzzer)
 }
 
@@ -126,6 +131,7 @@ mod tests {
     #[test]
     fn a_target_that_exists_and_a_number_of_minutes() {
         assert_eq!(parsed("load --minutes 30").unwrap(), Options { target: "load".into(), minutes: 30 });
+        assert_eq!(parsed("kv_events").unwrap(), Options { target: "kv_events".into(), minutes: 5 });
         for line in ["", "laod", "load 30", "load --minutes soon"] {
             assert_eq!(parsed(line).unwrap_err().exit_code(), 2, "{line}");
         }
