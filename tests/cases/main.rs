@@ -34,6 +34,7 @@ mod models;
 mod plugin_directory;
 mod plugin_watch;
 mod retries;
+mod sessions;
 mod shadow;
 mod streaming;
 mod supply;

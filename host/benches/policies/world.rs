@@ -84,6 +84,7 @@ impl World {
             flow: format!("flow{}", n % 8).into(),
             priority: 0,
             session: Some(format!("session{}", n % PROMPTS).into()),
+            continues: None,
             turn: 3,
             prompt_tokens: prompt.tokens(),
             prompt_tokens_exact: false,

@@ -29,6 +29,8 @@ pub struct Facts {
     pub cache_salt: Option<Box<str>>,
     /// `prompt_cache_key`, else `previous_response_id`.
     pub session: Option<Box<str>>,
+    /// `previous_response_id`: an answer that the engine has kept and that this request continues.
+    pub continues: Option<Box<str>>,
     /// Whether the end of the stream will carry usage: asked for, or always so in this API.
     pub include_usage: bool,
     /// Whether the body holds one of [`splice::INTERNAL`].
@@ -196,7 +198,8 @@ impl<'a> Found<'a> {
             prompt,
             turn,
             cache_salt: self.cache_salt,
-            session: self.cache_key.or(self.previous),
+            session: self.cache_key.or_else(|| self.previous.clone()),
+            continues: self.previous,
             include_usage: always || self.usage,
             internal: self.internal,
         })

@@ -16,7 +16,7 @@ pub mod usage;
 pub use error::ApiError;
 pub use facts::{BodyError, Facts};
 pub use splice::SpliceError;
-pub use usage::UsageScan;
+pub use usage::{AnswerId, UsageScan};
 
 use http::Method;
 

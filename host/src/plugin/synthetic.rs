@@ -140,6 +140,7 @@ pub(super) fn request(number: usize) -> Request {
         flow: format!("flow-{}", number % 5).into(),
         priority: [0, 0, 1, -1].get(number % 4).copied().unwrap_or_default(),
         session: Some(format!("session-{}", number % 1_000).into()),
+        continues: None,
         turn: u32::try_from(number % 7).unwrap_or_default(),
         prompt_tokens: 1_000,
         prompt_tokens_exact: number.is_multiple_of(2),

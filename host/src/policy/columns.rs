@@ -50,6 +50,7 @@ builtins! {
     PrefixDiskTokens = "prefix.disk_tokens": "Of them, tokens further away: on disks, at other machines.",
     PrefixRendezvous = "prefix.rendezvous": "Rendezvous weight of the prompt's first blocks and the endpoint, 0..=1.",
     SessionAffinity = "session.affinity": "1 at the endpoint that served the session last, else 0.",
+    SessionState = "session.state": "1 at the endpoint that has kept the answer which the request continues, else 0.",
     LoadRequests = "load.requests": "Requests of ours that run there.",
     LoadPrefillTokens = "load.prefill_tokens": "Uncached prompt tokens sent and not yet answered by a first token.",
     LoadDecodeTokens = "load.decode_tokens": "Tokens in the contexts of requests that decode there.",

@@ -128,6 +128,7 @@ impl Facts {
             flow: self.flow.clone(),
             priority: self.priority,
             session: self.session.clone(),
+            continues: None,
             turn: self.turn,
             prompt_tokens: self.prompt_tokens,
             prompt_tokens_exact: self.prompt_tokens_exact,

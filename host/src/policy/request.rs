@@ -31,6 +31,8 @@ pub struct Request {
     pub priority: i32,
     /// Session id, when one is known.
     pub session: Option<Box<str>>,
+    /// The answer that it continues, which the engine that gave it has kept.
+    pub continues: Option<Box<str>>,
     /// Turns already seen in this session.
     pub turn: u32,
     /// Prompt length in tokens.
@@ -174,6 +176,7 @@ impl Request {
             flow: "".into(),
             priority: 0,
             session: None,
+            continues: None,
             turn: 0,
             prompt_tokens: 1_000,
             prompt_tokens_exact: false,

@@ -117,7 +117,8 @@ fn request(
     let now = proxy.clock.now();
     let session = said.session.or(facts.session);
     let known_turns = session.as_deref().and_then(|session| service.lane.sessions.get(session, now));
-    let turn = known_turns.map_or(0, |(_, turns)| turns).max(facts.turn);
+    let known_turns = known_turns.map_or(0, |(_, turns)| turns).max(u32::from(facts.continues.is_some()));
+    let turn = known_turns.max(facts.turn);
     let prompt_tokens = facts.prompt.as_ref().map_or(0, crate::types::Prompt::tokens);
     let prompt_tokens_exact = facts.prompt.as_ref().is_some_and(crate::types::Prompt::exact);
     let salt = facts.cache_salt.as_deref().unwrap_or_default();
@@ -132,6 +133,7 @@ fn request(
         flow: said.flow,
         priority: said.priority,
         session,
+        continues: facts.continues,
         turn,
         prompt_tokens,
         prompt_tokens_exact,

@@ -19,7 +19,7 @@ use super::attempt::{Job, Spent};
 use super::idle::Idle;
 use super::infer::seconds;
 use super::upstream::Lease;
-use crate::api::{self, ApiError, UsageScan};
+use crate::api::{self, AnswerId, ApiError, UsageScan};
 use crate::clock::{MILLI, Nanos};
 use crate::policy::EventKind;
 use crate::pool::{Endpoint, Reservation};
@@ -34,6 +34,8 @@ pub(super) struct Relay {
     lease: Option<Lease>,
     reservation: Option<Reservation>,
     scan: Option<UsageScan>,
+    /// Looks for the id under which the engine keeps the answer, where there is one.
+    answer_id: Option<AnswerId>,
     /// A stream of events, in which an error can still be told.
     events: bool,
     sent: Nanos,
@@ -104,6 +106,7 @@ impl Relay {
             .is_some_and(|kind| kind.as_bytes().to_ascii_lowercase().starts_with(b"text/event-stream"));
         let scanned = status.is_success() && job.request.api != Api::Other;
         let scan = scanned.then(|| UsageScan::new(job.request.api, events));
+        let answer_id = (scanned && job.request.api == Api::Responses).then(AnswerId::default);
         if !events {
             // The whole answer is there: so was the first token.
             reservation.first_token();
@@ -118,6 +121,7 @@ impl Relay {
             lease: Some(lease),
             reservation: Some(reservation),
             scan,
+            answer_id,
             events,
             sent,
             held,
@@ -132,6 +136,9 @@ impl Relay {
 
     fn take(&mut self, data: &[u8]) {
         self.idle.moved();
+        if let Some(id) = &mut self.answer_id {
+            id.feed(data);
+        }
         let Some(scan) = &mut self.scan else { return };
         scan.feed(data);
         if !self.events || !scan.first_token_seen() {
@@ -168,6 +175,9 @@ impl Relay {
             lease.done();
         }
         drop(self.reservation.take());
+        if let Some(id) = self.answer_id.as_ref().and_then(AnswerId::get) {
+            self.job.service.lane.kept(id, &self.endpoint);
+        }
         let spent = self.spent();
         if let Some(first) = self.job.first
             && spent.output > 1

@@ -211,7 +211,8 @@ impl Candidates {
                 self.lane.index.occupancy(self.endpoints.iter().map(|endpoint| endpoint.id))
             }
             Builtin::PrefixRendezvous => self.rendezvous(),
-            Builtin::SessionAffinity => self.session(),
+            Builtin::SessionAffinity => self.known_at(|request| request.session.as_deref()),
+            Builtin::SessionState => self.known_at(|request| request.continues.as_deref()),
             Builtin::LoraActive => self.lora_active(),
             _ => self.each(|_| f32::NAN),
         }
@@ -231,9 +232,10 @@ impl Candidates {
         }
     }
 
-    fn session(&self) -> Vec<f32> {
-        let session = self.request.as_ref().and_then(|request| request.session.as_deref());
-        let last = session.and_then(|session| self.lane.sessions.get(session, self.now));
+    /// 1 at the endpoint where something of the request's was seen last.
+    fn known_at(&self, name: impl Fn(&Request) -> Option<&str>) -> Vec<f32> {
+        let name = self.request.as_deref().and_then(name);
+        let last = name.and_then(|name| self.lane.sessions.get(name, self.now));
         self.each(|endpoint| f32::from(u8::from(last.is_some_and(|(id, _)| id == endpoint.id))))
     }
 
@@ -250,14 +252,25 @@ impl Candidates {
 
 /// Whether a column is read from the endpoints alone.
 fn of_endpoint(column: Builtin) -> bool {
-    !column.reads_prefix()
-        && !matches!(
-            column,
-            Builtin::PrefixRendezvous
-                | Builtin::PrefixOccupancy
-                | Builtin::SessionAffinity
-                | Builtin::LoraActive
-        )
+    matches!(
+        column,
+        Builtin::LoadRequests
+            | Builtin::LoadPrefillTokens
+            | Builtin::LoadDecodeTokens
+            | Builtin::EngineWaiting
+            | Builtin::EngineRunning
+            | Builtin::EngineKvUsage
+            | Builtin::EnginePreemptions
+            | Builtin::EngineMetricsAgeMs
+            | Builtin::LatencyTtftMs
+            | Builtin::LatencyTpotMs
+            | Builtin::RatePrefill
+            | Builtin::HealthSuccessRatio
+            | Builtin::RolePrefill
+            | Builtin::RoleDecode
+            | Builtin::Weight
+            | Builtin::LoraFree
+    )
 }
 
 #[expect(clippy::cast_precision_loss, reason = "columns are f32 by contract")]

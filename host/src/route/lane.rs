@@ -141,6 +141,11 @@ impl Lane {
         }
     }
 
+    /// The endpoint has kept an answer under this id; what continues it should go there.
+    pub fn kept(&self, answer: &str, endpoint: &Endpoint) {
+        self.sessions.note(answer, endpoint.id, self.clock.now());
+    }
+
     /// The request came to nothing there: of its prompt only the first `held` tokens are believed.
     pub fn unsent(&self, request: &Request, endpoint: &Endpoint, held: u32) {
         if let Some(source) = self.source(request) {

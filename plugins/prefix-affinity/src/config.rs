@@ -26,6 +26,9 @@ sluicegate_sdk::config! {
         pub kv_pressure_ms: f32 = 500.0, in 0.0..=1_000_000.0;
         /// Age from which what an engine reports is not believed, milliseconds.
         pub stale_after_ms: f32 = 5_000.0, in 0.0..=1_000_000_000.0;
+        /// Credit of the endpoint that has kept the answer which the request continues, milliseconds: any other one
+        /// refuses it.
+        pub state_ms: f32 = 600_000.0, in 0.0..=1_000_000_000.0;
         /// Credit of the endpoint that served the session last, milliseconds.
         pub session_ms: f32 = 5.0, in 0.0..=1_000_000.0;
         /// Difference below which endpoints count as equal, milliseconds.

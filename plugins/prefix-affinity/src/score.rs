@@ -18,6 +18,7 @@ pub struct PrefixAffinity {
     occupancy: Column,
     rendezvous: Column,
     session: Column,
+    state: Column,
 }
 
 impl Policy for PrefixAffinity {
@@ -51,6 +52,7 @@ impl Policy for PrefixAffinity {
             occupancy,
             rendezvous: column("prefix.rendezvous")?,
             session: column("session.affinity")?,
+            state: column("session.state")?,
         })
     }
 }
@@ -116,14 +118,20 @@ impl PrefixAffinity {
         ttft
     }
 
-    /// Gives the endpoint that knows the session its credit, and says which it is.
+    /// Gives the endpoints that know the conversation their credit, and says which of them served it last.
     fn credit_session(
         &self,
         request: &dyn RequestView,
         endpoints: &dyn EndpointsView,
         ttft: &mut [f32],
     ) -> Option<usize> {
-        if self.config.session_ms <= 0.0 || request.turn() == 0 {
+        if request.turn() == 0 {
+            return None;
+        }
+        for (ttft, kept) in ttft.iter_mut().zip(endpoints.column(self.state)) {
+            *ttft -= kept * self.config.state_ms;
+        }
+        if self.config.session_ms <= 0.0 {
             return None;
         }
         let session = endpoints.column(self.session).iter().position(|served| *served > 0.0)?;

@@ -11,6 +11,7 @@ const KNOWN: &[&str] = &[
     "prefix.disk_tokens",
     "prefix.rendezvous",
     "session.affinity",
+    "session.state",
     "load.requests",
     "load.prefill_tokens",
     "load.decode_tokens",

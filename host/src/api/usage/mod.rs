@@ -5,10 +5,12 @@
 //! answer no more than 64 KiB at its beginning and 8 KiB at its end are kept; usage stands at one of them.
 //! The result does not depend on where the pieces end.
 
+mod answer_id;
 mod event;
 mod lines;
 mod tokens;
 
+pub use self::answer_id::AnswerId;
 use self::event::Event;
 use self::lines::{Lines, Window};
 use self::tokens::Tokens;

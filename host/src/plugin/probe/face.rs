@@ -78,6 +78,7 @@ impl Face {
             flow: self.of("", "", "flow").repeat(LONG / 8).into(),
             priority: self.of(0, if self == Self::Negative { i32::MIN } else { 0 }, i32::MAX),
             session: maybe("s"),
+            continues: None,
             turn: self.of(0, 0, u32::MAX),
             prompt_tokens: self.of(1_000, 0, u32::MAX),
             prompt_tokens_exact: self == Self::Huge,

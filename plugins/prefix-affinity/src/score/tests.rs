@@ -85,6 +85,16 @@ fn a_session_breaks_ties_only() {
 }
 
 #[test]
+fn what_continues_an_answer_goes_where_it_was_kept() {
+    let request = Request { turn: 1, ..prompt(4_000) };
+    let endpoints = Endpoints::new(2)
+        .with("session.state", [0.0, 1.0])
+        .with("prefix.tokens", [4_000.0, 0.0])
+        .with("load.prefill_tokens", [0.0, 500_000.0]);
+    assert_eq!(best(&policy("").score(&request, &endpoints)), 1);
+}
+
+#[test]
 fn a_term_can_be_turned_off() {
     let endpoints = Endpoints::new(2).with("load.requests", [100.0, 0.0]);
     let scores = policy(r#"{"decode_request_ms": 0}"#).score(&prompt(400), &endpoints);
