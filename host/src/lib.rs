@@ -17,6 +17,7 @@
 pub mod admin;
 pub mod api;
 pub mod app;
+pub mod calibrate;
 pub mod cli;
 pub mod clock;
 pub mod config;

@@ -10,6 +10,7 @@
 
 mod admin;
 mod authoring;
+mod calibration;
 mod candidates;
 mod cases;
 mod clients;

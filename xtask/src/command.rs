@@ -15,7 +15,9 @@ usage: cargo xtask COMMAND
   guests [NAME…]                    builds the guests of the tests into target/guests-wasm
   languages                         builds the plugins of tests/languages into target/languages-wasm
   layers                            checks who imports whom, and the length of files
-  bench [policies] [proxy] [languages] [swaps [--swaps N] [--json]]   the benchmarks, as ratios
+  bench [policies] [proxy] [languages] [swaps [--swaps N] [--json]] [routing] [index]   the benchmarks, as ratios
+  bench routing [--workload NAME] [--router NAME] [--config FILE] [--trace FILE] [--json]
+                                    what clients get from each router, ours and others', on the same traffic
   fuzz load [--minutes N]           fuzzes the loading of plugins, for 5 minutes unless told otherwise";
 
 /// What to do.

@@ -5,6 +5,7 @@
 
 #[cfg(test)]
 mod book;
+mod calibrate;
 mod check;
 mod compile;
 mod inspect;
@@ -40,6 +41,8 @@ enum Command {
     Serve(Set),
     /// Check a configuration without opening a socket: every error, or a summary.
     Check(Set),
+    /// Measure how fast an idle endpoint is, and print what a configuration may say of it.
+    Calibrate(calibrate::Calibrate),
     /// Show configuration.
     Config {
         #[command(subcommand)]
@@ -160,6 +163,7 @@ fn execute(command: Command) -> ExitCode {
     match command {
         Command::Serve(set) => serve(set),
         Command::Check(set) => check::check(set.into()),
+        Command::Calibrate(args) => calibrate::run(&args),
         Command::Config { what: ConfigCommand::Print(set) } => match config::from_flags(set.into()) {
             Ok(config) => good(&config::print(&config)),
             Err(errors) => bad(&errors),

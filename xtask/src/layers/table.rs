@@ -6,7 +6,7 @@ const LAYERS: &[&[&str]] = &[
     &["policy"],
     &["route", "flow", "disagg"],
     &["plugin", "discovery", "scrape", "kv_events", "telemetry"],
-    &["proxy", "admin"],
+    &["proxy", "admin", "calibrate"],
     // All of them wire parts together; each wires what the one before offers.
     &["app"],
     &["cli"],
