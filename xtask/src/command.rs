@@ -18,7 +18,9 @@ usage: cargo xtask COMMAND
   bench [policies] [proxy] [languages] [swaps [--swaps N] [--json]] [routing] [index]   the benchmarks, as ratios
   bench routing [--workload NAME] [--router NAME] [--config FILE] [--trace FILE] [--json]
                                     what clients get from each router, ours and others', on the same traffic
-  fuzz load [--minutes N]           fuzzes the loading of plugins, for 5 minutes unless told otherwise";
+  fuzz load|kv_events|prompt [--minutes N]
+                                    fuzzes the loading of plugins, the messages of engines about their caches, or the
+                                    bodies of requests, for 5 minutes unless told otherwise";
 
 /// What to do.
 #[derive(Debug, PartialEq, Eq)]

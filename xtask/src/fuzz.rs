@@ -13,7 +13,7 @@ use crate::run::{cargo, run, say};
 use crate::workspace::Workspace;
 
 /// The targets.
-const TARGETS: [&str; 2] = ["load", "kv_events"];
+const TARGETS: [&str; 3] = ["load", "kv_events", "prompt"];
 /// Bytes of an input. The guests of the tests have some tens of thousands.
 const MAX_LEN: usize = 300_000;
 /// Seconds that one input may take. Loading is bounded to some five of CPU time, and machines are busy.

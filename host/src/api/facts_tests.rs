@@ -182,3 +182,17 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_bodies_were_kept_from_fuzzing_are_read_again() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/regressions/prompt");
+    let apis = [Api::Chat, Api::Completions, Api::Responses, Api::Messages, Api::Embeddings, Api::Generate];
+    let mut prompts = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let bytes = std::fs::read(entry.unwrap().path()).unwrap();
+        let (api, body) = bytes.split_first().unwrap();
+        let found = parse(apis[usize::from(*api) % apis.len()], body);
+        prompts += usize::from(found.is_ok_and(|facts| facts.prompt.is_some()));
+    }
+    assert!(prompts >= 5, "{prompts}");
+}
