@@ -50,7 +50,7 @@ impl Lane {
     /// same. Endpoints that have left the pool are forgotten.
     pub fn tend(&self, block_tokens: u32) {
         let endpoints = self.pool.endpoints();
-        let ids: Vec<_> = endpoints.iter().map(|endpoint| endpoint.id).collect();
+        let ids = endpoints.iter().map(|endpoint| endpoint.id).collect();
         self.index.retain(&ids);
         for endpoint in endpoints.iter() {
             self.index.set_life(endpoint.id, life(endpoint));
@@ -99,4 +99,78 @@ impl Lane {
 fn life(endpoint: &Endpoint) -> u64 {
     let started = endpoint.report().started.map_or(0, |seconds| seconds.max(0.0) as u64);
     (u64::from(endpoint.health.lost()) << 40) ^ started
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pool::Report;
+    use crate::route::tests::{lane, request};
+
+    fn holding(lane: &Lane, request: &Request) -> u32 {
+        lane.registry.resolve("prefix.tokens").unwrap();
+        lane.cached_tokens(request, &lane.pool.endpoints()[0])
+    }
+
+    #[test]
+    fn a_cache_of_the_reported_size_forgets_what_does_not_fit() {
+        let lane = lane(1);
+        let endpoint = &lane.pool.endpoints()[0];
+        let (old, new) = (request("a", &"old ".repeat(160)), request("b", &"new ".repeat(160)));
+        let _ = holding(&lane, &old);
+        lane.sent(&old, endpoint);
+        lane.sent(&new, endpoint);
+        assert_eq!(holding(&lane, &old), 160);
+        let report = Report { kv_blocks: Some(10), block_tokens: Some(16), ..Report::default() };
+        endpoint.publish(report);
+        lane.tend(16);
+        assert_eq!((holding(&lane, &old), holding(&lane, &new)), (0, 160));
+    }
+
+    #[test]
+    fn another_process_holds_nothing() {
+        let lane = lane(1);
+        let endpoint = &lane.pool.endpoints()[0];
+        let request = request("a", &"text ".repeat(160));
+        let _ = holding(&lane, &request);
+        lane.tend(16);
+        lane.sent(&request, endpoint);
+        lane.tend(16);
+        assert_eq!(holding(&lane, &request), 192);
+        endpoint.publish(Report { started: Some(1_700_000_000.0), ..Report::default() });
+        lane.tend(16);
+        assert_eq!(holding(&lane, &request), 0);
+        lane.sent(&request, endpoint);
+        endpoint.health.connect_failed(1, "refused");
+        lane.tend(16);
+        assert_eq!(holding(&lane, &request), 0);
+    }
+
+    #[test]
+    fn an_engine_that_found_less_is_believed_and_holds_this_prompt_now() {
+        let lane = lane(1);
+        let endpoint = &lane.pool.endpoints()[0];
+        let shared = "shared ".repeat(100);
+        let (first, second) =
+            (request("a", &format!("{shared}one")), request("b", &format!("{shared}{}", "two ".repeat(200))));
+        let _ = holding(&lane, &first);
+        lane.sent(&second, endpoint);
+        assert!(holding(&lane, &first) > 150);
+        lane.reported(&first, endpoint, 176, first.prompt_tokens, 0);
+        assert!(holding(&lane, &first) > 150, "it has computed it by now");
+        let held = holding(&lane, &second);
+        assert!(held < 200, "{held} tokens of what came after are believed still");
+    }
+
+    #[test]
+    fn lengths_are_measured_by_what_engines_count() {
+        let measure = Measure::default();
+        for _ in 0..200 {
+            measure.learn(1_000, 1_300);
+        }
+        assert!((measure.ratio() - 1.3).abs() < 0.01, "{}", measure.ratio());
+        measure.learn(10, 1_000);
+        measure.learn(1_000, 0);
+        assert!((measure.ratio() - 1.3).abs() < 0.01);
+    }
 }

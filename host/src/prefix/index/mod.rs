@@ -18,7 +18,7 @@ mod node;
 mod owner;
 mod shard;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -127,7 +127,7 @@ impl Index {
     }
 
     /// Forgets every endpoint but these.
-    pub fn retain(&self, endpoints: &[EndpointId]) {
+    pub fn retain(&self, endpoints: &HashSet<EndpointId>) {
         let gone: Vec<_> =
             self.owners.read().keys().filter(|known| !endpoints.contains(known)).copied().collect();
         gone.into_iter().for_each(|endpoint| self.remove_endpoint(endpoint));
