@@ -16,7 +16,8 @@ usage: cargo xtask COMMAND
   languages                         builds the plugins of tests/languages into target/languages-wasm
   layers                            checks who imports whom, and the length of files
   bench [policies] [proxy] [languages] [swaps [--swaps N] [--json]] [routing] [index]   the benchmarks, as ratios
-  bench routing [--workload NAME] [--router NAME] [--config FILE] [--trace FILE] [--json]
+  bench routing [--workload NAME] [--router NAME] [--config FILE] [--trace FILE]
+                [--engine URL… --model NAME] [--json]
                                     what clients get from each router, ours and others', on the same traffic
   fuzz load|kv_events|prompt [--minutes N]
                                     fuzzes the loading of plugins, the messages of engines about their caches, or the

@@ -207,9 +207,7 @@ impl Candidates {
                 let all = self.request.as_ref().map_or(0, |request| request.prompt_tokens).max(1) as f32;
                 self.prefix(|holding| holding.tokens as f32 / all)
             }
-            Builtin::PrefixOccupancy => {
-                self.lane.index.occupancy(self.endpoints.iter().map(|endpoint| endpoint.id))
-            }
+            Builtin::PrefixOccupancy => self.occupancy(),
             Builtin::PrefixRendezvous => self.rendezvous(),
             Builtin::SessionAffinity => self.known_at(|request| request.session.as_deref()),
             Builtin::SessionState => self.known_at(|request| request.continues.as_deref()),
@@ -222,6 +220,12 @@ impl Candidates {
         let Some(request) = &self.request else { return self.each(|_| 0.0) };
         let holdings = self.holdings.get_or_init(|| self.lane.holdings(request, &self.endpoints));
         holdings.iter().map(value).collect()
+    }
+
+    fn occupancy(&self) -> Vec<f32> {
+        let source = self.request.as_ref().and_then(|request| request.prefix.as_ref());
+        let Some(source) = source else { return self.each(|_| f32::NAN) };
+        self.lane.occupancy(&self.endpoints, source.block_tokens())
     }
 
     fn rendezvous(&self) -> Vec<f32> {

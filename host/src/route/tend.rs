@@ -5,6 +5,7 @@
 //! from the latest report, once a second and off the path of requests; [`Lane::reported`] takes over what the engine
 //! says of one request that it has answered.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::Lane;
@@ -58,6 +59,18 @@ impl Lane {
                 self.index.set_capacity(endpoint.id, blocks);
             }
         }
+    }
+
+    /// Share of its cache that each endpoint is believed to have filled, 0 to 1; NaN where its size is not known.
+    #[expect(clippy::cast_precision_loss, reason = "a share")]
+    pub(super) fn occupancy(&self, endpoints: &[Arc<Endpoint>], block_tokens: u32) -> Vec<f32> {
+        let blocks = self.index.blocks_of(endpoints.iter().map(|endpoint| endpoint.id));
+        let share = |endpoint: &Endpoint, blocks: usize| {
+            let capacity = self.capacity(endpoint, block_tokens)?;
+            Some((blocks as f32 / capacity.max(1) as f32).min(1.0))
+        };
+        let endpoints = endpoints.iter().zip(blocks);
+        endpoints.map(|(endpoint, blocks)| share(endpoint, blocks).unwrap_or(f32::NAN)).collect()
     }
 
     /// Blocks of the index that the endpoint's cache can hold.

@@ -254,7 +254,10 @@ mod tests {
     fn flags_are_read() {
         let read = |line: &str| options(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
         assert_eq!(read("").unwrap(), Options::default());
-        assert_eq!(read("--swaps 10000 --json").unwrap(), Options { swaps: 10_000, json: true });
+        assert_eq!(
+            read("--swaps 10000 --json").unwrap(),
+            Options { swaps: 10_000, json: true, ..Options::default() }
+        );
         assert!(read("--swaps").is_err() && read("--swap 3").is_err());
     }
 }

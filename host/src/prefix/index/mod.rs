@@ -108,13 +108,11 @@ impl Index {
         self.keep_capacity(endpoint, &owner);
     }
 
-    /// Share of each endpoint's capacity that its blocks fill, 0 to 1, in the order of `endpoints`; NaN where the
-    /// capacity is not known.
+    /// Blocks that each endpoint is believed to hold, in the order of `endpoints`.
     #[must_use]
-    pub fn occupancy(&self, endpoints: impl Iterator<Item = EndpointId>) -> Vec<f32> {
+    pub fn blocks_of(&self, endpoints: impl Iterator<Item = EndpointId>) -> Vec<usize> {
         let owners = self.owners.read();
-        let share = |endpoint| owners.get(&endpoint).and_then(|owner| owner.occupancy()).unwrap_or(f32::NAN);
-        endpoints.map(share).collect()
+        endpoints.map(|endpoint| owners.get(&endpoint).map_or(0, |owner| owner.blocks())).collect()
     }
 
     /// An endpoint is in this life of its process. When it was in another before, its cache went with that one.

@@ -38,12 +38,9 @@ impl Owner {
         self.capacity.store(blocks, Ordering::Relaxed);
     }
 
-    /// Share of its capacity that it holds, 0 to 1; none where that is not known.
-    pub(super) fn occupancy(&self) -> Option<f32> {
-        let capacity = self.capacity.load(Ordering::Relaxed);
-        #[expect(clippy::cast_precision_loss, reason = "a share")]
-        let share = || self.blocks.load(Ordering::Relaxed) as f32 / capacity as f32;
-        (capacity > 0 && capacity < usize::MAX).then(|| share().min(1.0))
+    /// How many blocks it holds.
+    pub(super) fn blocks(&self) -> usize {
+        self.blocks.load(Ordering::Relaxed)
     }
 
     /// Makes this its life, and says whether it was another.

@@ -1,7 +1,8 @@
 //! What clients get from each router: the same engines, the same traffic, one after the other in one run.
 //!
 //! Eight simulated engines with the timing of a GPU server each stand behind a router; they begin with empty caches for
-//! every router and every workload. What is told is what the engines and the clients saw: the share of the prompt
+//! every router and every workload. Engines of your own can be named instead, and then keep their caches: each router
+//! gets other text. What is told is what the engines and the clients saw: the share of the prompt
 //! tokens that the engines found in their caches, time to first token, requests answered a second.
 
 mod report;
@@ -38,6 +39,10 @@ pub(crate) struct Options {
     pub(crate) trace: Option<PathBuf>,
     /// A configuration of ours to measure beside the others.
     pub(crate) config: Option<PathBuf>,
+    /// Engines that run already, instead of simulated ones.
+    pub(crate) engines: Vec<String>,
+    /// The model that they serve.
+    pub(crate) model: Option<String>,
     /// Print JSON.
     pub(crate) json: bool,
 }
@@ -56,6 +61,8 @@ pub(crate) fn options(flags: &[String]) -> Result<Options, Error> {
             "--router" => options.routers.push(value()?),
             "--config" => options.config = Some(value()?.into()),
             "--trace" => options.trace = Some(value()?.into()),
+            "--engine" => options.engines.push(value()?),
+            "--model" => options.model = Some(value()?),
             "--json" => options.json = true,
             other => return Err(Error::Usage(format!("bench routing does not know {other}"))),
         }
@@ -73,14 +80,19 @@ pub(crate) fn measure(workspace: &Workspace, options: &Options) -> Result<(), Er
     let routers: Vec<&Router> = known.chain(&given).collect();
     let peers = routers::install(workspace, &routers)?;
     for workload in WORKLOADS.iter().filter(|workload| wanted(&options.workloads, workload.name)) {
-        if matches!(workload.traffic, Traffic::Recorded(_)) && options.trace.is_none() {
-            say(format!("left out: {} (name a recording with --trace FILE)", workload.name));
-            continue;
+        match workload.traffic {
+            Traffic::Recorded(_) if options.trace.is_none() => {
+                say(format!("left out: {} (name a recording with --trace FILE)", workload.name));
+                continue;
+            }
+            Traffic::Small(_) if options.engines.is_empty() => continue,
+            Traffic::Made(_) | Traffic::Recorded(_) if !options.engines.is_empty() => continue,
+            _ => {}
         }
         let mut table = Table::new(workload);
-        for router in &routers {
+        for (seed, router) in (1..).zip(&routers) {
             let bench = Bench { workspace, peers: peers.as_deref(), workload, options };
-            let outcome = bench.run(router)?;
+            let outcome = bench.run(router, seed)?;
             say(format!("{}, {}: {outcome}", workload.name, router.name));
             table.add(router, outcome);
         }
@@ -97,16 +109,25 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    fn run(&self, router: &Router) -> Result<Outcome, Error> {
+    fn run(&self, router: &Router, seed: u64) -> Result<Outcome, Error> {
         let folder = self.workspace.made("bench-routing").join(self.workload.name).join(router.name);
         std::fs::create_dir_all(&folder).map_err(Error::io(format!("cannot create {}", folder.display())))?;
         let ports = free_ports(ENGINES + 3)?;
         let (engines, own) = ports.split_at(ENGINES);
-        let _engines =
-            engines.iter().map(|port| self.engine(*port, &folder)).collect::<Result<Vec<_>, _>>()?;
-        let started = router.start(self.workspace, self.peers, engines, own, &folder)?;
+        let given = !self.options.engines.is_empty();
+        let simulated = engines.iter().filter(|_| !given).map(|port| self.engine(*port, &folder));
+        let _simulated = simulated.collect::<Result<Vec<_>, _>>()?;
+        let urls = match given {
+            true => self.options.engines.clone(),
+            false => engines.iter().map(|port| format!("http://{}", address(*port))).collect(),
+        };
+        let started = router.start(self.workspace, self.peers, urls, own, &folder)?;
         let mut command = Command::new(self.workspace.release("sluicegate-sim"));
-        command.args(["load", "--json", "--allow-failures", "--model", "sim"]);
+        let model = self.options.model.as_deref().unwrap_or("sim");
+        command.args(["load", "--json", "--allow-failures", "--model", model]);
+        if given {
+            command.args(["--seed", &seed.to_string()]);
+        }
         for url in &started.urls {
             command.args(["--url", url]);
         }

@@ -64,16 +64,15 @@ impl Router {
         Ok(Self { name: "configured", kind: Kind::Ours(Cow::Owned(text)) })
     }
 
-    /// Starts it in front of `engines`; `own` are ports for itself.
+    /// Starts it in front of engines with these URLs; `own` are ports for itself.
     pub(crate) fn start(
         &self,
         workspace: &Workspace,
         peers: Option<&Path>,
-        engines: &[u16],
+        engines: Vec<String>,
         own: &[u16],
         folder: &Path,
     ) -> Result<Started, Error> {
-        let engines: Vec<String> = engines.iter().map(|port| url(*port)).collect();
         let [listen, admin, _] = *own else { return Err(Error::Usage("a router needs three ports".into())) };
         let urls = vec![url(listen)];
         match &self.kind {

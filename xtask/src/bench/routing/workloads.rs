@@ -19,6 +19,8 @@ pub(crate) enum Traffic {
     Made(&'static [&'static str]),
     /// Recorded, with these flags.
     Recorded(&'static [&'static str]),
+    /// Made, for a few real engines on a small machine.
+    Small(&'static [&'static str]),
 }
 
 /// All of them. Rates are such that the better routers are busy and the worse ones fall behind.
@@ -108,13 +110,35 @@ pub(crate) const WORKLOADS: &[Workload] = &[
             "60",
         ]),
     },
+    Workload {
+        name: "small",
+        about: "6 conversations at once of 6 turns, 3 system prompts of 600 tokens, 100 more a turn, before real engines",
+        traffic: Traffic::Small(&[
+            "--sessions",
+            "6",
+            "--concurrency",
+            "6",
+            "--turns",
+            "6",
+            "--requests",
+            "144",
+            "--groups",
+            "3",
+            "--prefix-tokens",
+            "600",
+            "--question-tokens",
+            "100",
+            "--output-tokens",
+            "8",
+        ]),
+    },
 ];
 
 impl Workload {
     /// Adds the flags of the load generator.
     pub(crate) fn flags(&self, trace: Option<&Path>, command: &mut Command) {
         match &self.traffic {
-            Traffic::Made(flags) => command.args(*flags),
+            Traffic::Made(flags) | Traffic::Small(flags) => command.args(*flags),
             Traffic::Recorded(flags) => {
                 trace.into_iter().for_each(|trace| {
                     command.arg("--trace").arg(trace);
