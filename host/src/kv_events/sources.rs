@@ -53,6 +53,11 @@ impl Sources {
         self.by_rank.values().all(Source::is_empty)
     }
 
+    /// The engine has begun anew: it has not got what was sent to the one before.
+    pub(super) fn give_up(&self) {
+        self.by_rank.values().for_each(Source::give_up);
+    }
+
     /// Forgets everything.
     pub(super) async fn forget(&mut self) {
         for source in self.by_rank.values_mut() {
@@ -70,7 +75,7 @@ async fn forget(source: &mut Source) {
 impl Drop for Sources {
     fn drop(&mut self) {
         let sources = std::mem::take(&mut self.by_rank);
-        if sources.values().all(Source::is_empty) {
+        if sources.is_empty() {
             return;
         }
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {

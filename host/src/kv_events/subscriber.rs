@@ -177,6 +177,7 @@ impl Subscriber {
                 self.sequence.may_overlap();
                 return Ok(());
             }
+            self.sources.give_up();
             self.begin_anew().await;
         }
         let mut replay = Replay::from(address, 0).await?;
@@ -241,6 +242,7 @@ impl Subscriber {
             }
             Order::Repeated => return self.feed.dropped(Dropped::Repeated),
             Order::Restarted => {
+                self.sources.give_up();
                 self.begin_anew().await;
                 if number == 0 {
                     self.complete(true);

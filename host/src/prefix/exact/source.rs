@@ -101,6 +101,11 @@ impl Source {
         if known { Ok(()) } else { Err(Dropped::UnknownBlock) }
     }
 
+    /// The engine has begun anew: what was sent to the one before will not be reported.
+    pub fn give_up(&self) {
+        self.index.give_up_all(self.key);
+    }
+
     /// Forgets some hundred blocks; whether any are left.
     pub fn forget_some(&mut self) -> bool {
         let some: Vec<_> = self.blocks.keys().take(AT_ONCE).copied().collect();
@@ -230,7 +235,11 @@ impl Source {
         let key = self.key;
         self.index.change(shard.into(), |table| {
             for (_, hash) in pairs {
-                table.hold(*hash, key, |holder| holder.tiers |= tier.bit());
+                table.hold(*hash, key, |holder| {
+                    holder.tiers |= tier.bit();
+                    // What was expected has come, and counts for as long as it is reported.
+                    holder.until = 0;
+                });
             }
         });
     }
@@ -277,6 +286,7 @@ impl Source {
 
 impl Drop for Source {
     fn drop(&mut self) {
+        self.give_up();
         while self.forget_some() {}
     }
 }

@@ -39,7 +39,14 @@ impl Exact {
         let Some(first) = hashes.first() else { return };
         for part in new.chunks(AT_ONCE) {
             self.change(number_of(*first), |table| {
-                part.iter().for_each(|hash| table.hold(*hash, key, |holder| holder.until = until));
+                for hash in part {
+                    table.hold(*hash, key, |holder| {
+                        // Of what is held already nothing more will be reported.
+                        if holder.tiers == 0 {
+                            holder.until = until;
+                        }
+                    });
+                }
             });
         }
     }
@@ -63,6 +70,23 @@ impl Exact {
         };
         let key = Key { endpoint: feed.endpoint, source };
         self.end(*first, new, key, Tick::MAX);
+    }
+
+    /// Whatever was sent to one source will not be reported: its engine is gone.
+    pub(super) fn give_up_all(&self, key: Key) {
+        let mut given_up = Vec::new();
+        self.speculations.lock().0.retain(|speculation| {
+            let other = speculation.key != key;
+            if !other {
+                given_up.push(Arc::clone(&speculation.hashes));
+            }
+            other
+        });
+        for hashes in given_up {
+            if let Some(first) = hashes.first() {
+                self.end(*first, &hashes, key, Tick::MAX);
+            }
+        }
     }
 
     /// Forgets the prompts whose time is up. To be called now and then.

@@ -157,7 +157,14 @@ fn what_was_sent_counts_for_a_while_and_then_only_what_is_reported() {
     index.give_up(&feed, &hashes, 2);
     assert_eq!(at(SECOND), gpu(2));
     index.sweep(9 * SECOND);
+    index.speculate(&feed, &hashes, 2, 9 * SECOND);
+    source.stored(&stored(&[3], Some(2), &[5, 6])).unwrap();
+    assert_eq!(at(9 * SECOND), gpu(3));
+    source.removed(&[3], Tier::Gpu, None).unwrap();
+    assert_eq!(at(9 * SECOND), gpu(2), "what was reported to be gone is not expected any more");
+    index.speculate(&feed, &hashes, 2, 9 * SECOND);
     drop(source);
+    assert_eq!(at(9 * SECOND), gpu(0));
     assert_eq!((index.bytes(), index.blocks(Tier::Gpu)), (0, 0));
 }
 
