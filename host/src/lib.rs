@@ -9,7 +9,7 @@
 //! | 4 | [`plugin`], [`scrape`], [`kv_events`], [`telemetry`] | the Wasm host; what engines report; metrics and the decision log |
 //! | 3 | [`route`], [`flow`], [`disagg`] | the pipeline; queues; the P/D dialects |
 //! | 2 | [`policy`] | the ports: one trait a stage, with plain types |
-//! | 1 | [`config`], [`api`], [`pool`], [`prefix`] | configuration; request bodies; endpoints; the prefix index |
+//! | 1 | [`config`], [`api`], [`pool`], [`prefix`], [`tokens`] | configuration; request bodies; endpoints; the prefix index; the model's own tokens |
 //! | 0 | [`types`], [`clock`] | ids and units; real and manual clock |
 //!
 //! Layers 0 to 3 are pure logic: they never name tokio, hyper or wasmtime.
@@ -32,4 +32,5 @@ pub mod proxy;
 pub mod route;
 pub mod scrape;
 pub mod telemetry;
+pub mod tokens;
 pub mod types;

@@ -15,7 +15,7 @@ usage: cargo xtask COMMAND
   guests [NAME…]                    builds the guests of the tests into target/guests-wasm
   languages                         builds the plugins of tests/languages into target/languages-wasm
   layers                            checks who imports whom, and the length of files
-  bench [policies] [proxy] [languages] [swaps [--swaps N] [--json]] [routing] [index]   the benchmarks, as ratios
+  bench [policies] [proxy] [languages] [tokens] [swaps [--swaps N] [--json]] [routing] [index]   the benchmarks, as ratios
   bench routing [--workload NAME] [--router NAME] [--config FILE] [--trace FILE]
                 [--engine URL… --model NAME] [--json]
                                     what clients get from each router, ours and others', on the same traffic

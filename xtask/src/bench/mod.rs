@@ -1,6 +1,6 @@
 //! The benchmarks: what the policies of a request cost, what a request through the proxy costs, what clients notice
-//! of a swap, what a plugin costs in each language, what clients get from each router, and the prefix index beside
-//! others.
+//! of a swap, what a plugin costs in each language, what tokenizing costs, what clients get from each router, and the
+//! prefix index beside others.
 //!
 //! They print ratios against a baseline of the same run; none of them is a timed test.
 
@@ -44,6 +44,9 @@ pub(crate) fn run_benches(workspace: &Workspace, names: &[String]) -> Result<(),
         let components = languages::build(workspace)?;
         run(cargo(workspace, &["bench", "-p", "sluicegate", "--bench", "languages"])
             .env("SLUICEGATE_TEST_LANGUAGES", components))?;
+    }
+    if wanted("tokens") {
+        run(&mut cargo(workspace, &["bench", "-p", "sluicegate", "--bench", "tokens"]))?;
     }
     if wanted("proxy") {
         run(&mut cargo(workspace, &["build", "--release", "-p", "sluicegate", "--bin", "sluicegate"]))?;

@@ -2,7 +2,7 @@
 
 const LAYERS: &[&[&str]] = &[
     &["types", "clock"],
-    &["config", "api", "pool", "prefix"],
+    &["config", "api", "pool", "prefix", "tokens"],
     &["policy"],
     &["route", "flow", "disagg"],
     &["plugin", "discovery", "scrape", "kv_events", "telemetry"],
