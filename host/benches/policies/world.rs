@@ -88,6 +88,7 @@ impl World {
             turn: 3,
             prompt_tokens: prompt.tokens(),
             prompt_tokens_exact: false,
+            tokenizer: None,
             max_output_tokens: Some(200),
             streaming: true,
             ttft_target_ms: None,

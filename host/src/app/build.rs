@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::AppError;
+use super::tokens::Tokenizers;
 use crate::admin::{Admin, AdminPool};
 use crate::clock::{Clock, Nanos, RealClock};
 use crate::config::{self, Config, PoolConfig};
@@ -45,10 +46,14 @@ pub(super) fn build(config: &Config) -> Result<Parts, AppError> {
     let metrics = Metrics::new();
     let decisions = Arc::new(Decisions::new(DECISIONS));
     let mode = if config.observe { RouteMode::Observe } else { RouteMode::Follow };
+    let mut tokenizers = Tokenizers::default();
     let pools = config
         .pools
         .iter()
-        .map(|pool| service(pool, mode, &catalog, &shadowing, &registry, &clock, &metrics).map(Arc::new))
+        .map(|pool| {
+            let service = service(pool, mode, &catalog, &shadowing, &registry, &clock, &metrics)?;
+            Ok(Arc::new(Service { tokenizing: tokenizers.of(pool)?, ..service }))
+        })
         .collect::<Result<Vec<_>, _>>()
         .map_err(AppError::Start)?;
     let watch = match &config.plugins_dir {
@@ -123,6 +128,7 @@ fn service(
         controller: Controller::start(Arc::clone(&lane), Arc::clone(catalog), Arc::clone(shadowing), limits)?,
         lane,
         config: config.clone(),
+        tokenizing: None,
         retries: RetryBudget::new(config.retry_percent, config.retry_min_per_s),
         metrics: metrics.pool(&config.name),
     })

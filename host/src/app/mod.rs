@@ -6,6 +6,7 @@
 
 mod build;
 mod signals;
+pub mod tokens;
 
 use std::io::Write as _;
 use std::sync::Arc;

@@ -3,12 +3,16 @@
 use std::process::ExitCode;
 
 use super::output::{bad, good};
+use crate::app::tokens::problems;
 use crate::config::{Config, Flags, from_flags};
 
 /// Reads the configuration as `serve` would, and says all that is wrong with it.
 pub(super) fn check(flags: Flags) -> ExitCode {
     match from_flags(flags) {
-        Ok(config) => good(&format!("ok: {}\n", summary(&config))),
+        Ok(config) => match problems(&config).as_slice() {
+            [] => good(&format!("ok: {}\n", summary(&config))),
+            problems => bad(&problems.join("\n")),
+        },
         Err(errors) => bad(&errors),
     }
 }

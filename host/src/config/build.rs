@@ -19,7 +19,7 @@ pub(crate) const NAME_LENGTH: usize = 64;
 pub(super) fn config(root: &Table<'_>, dir: &Path) -> Config {
     let watched = root.table("plugins");
     let chains = chains(root);
-    let pools = pools(root, &chains);
+    let pools = pools(root, &chains, dir);
     let (supply, compile) = supply(&watched);
     let config = Config {
         listen: root.with("listen", listen).unwrap_or_else(|| Listen(String::new())),
@@ -219,12 +219,12 @@ struct Taken {
     models: BTreeMap<Box<str>, Box<str>>,
 }
 
-fn pools(root: &Table<'_>, chains: &[ChainConfig]) -> Vec<PoolConfig> {
+fn pools(root: &Table<'_>, chains: &[ChainConfig], dir: &Path) -> Vec<PoolConfig> {
     let mut taken = Taken::default();
-    root.tables("pool").iter().map(|table| pool(table, chains, &mut taken)).collect()
+    root.tables("pool").iter().map(|table| pool(table, chains, dir, &mut taken)).collect()
 }
 
-fn pool(table: &Table<'_>, chains: &[ChainConfig], taken: &mut Taken) -> PoolConfig {
+fn pool(table: &Table<'_>, chains: &[ChainConfig], dir: &Path, taken: &mut Taken) -> PoolConfig {
     let name = unique_name(table, &mut taken.names);
     let chain = table.text("chain");
     let implied = chains.is_empty() && &*chain == super::DEFAULT;
@@ -265,6 +265,9 @@ fn pool(table: &Table<'_>, chains: &[ChainConfig], taken: &mut Taken) -> PoolCon
         block_tokens: table.u32("block_tokens"),
         index_bytes: table.usize("index_bytes"),
         ask_for_events: table.word("kv_events").unwrap_or(AskForEvents::Off),
+        tokenizer: table.text_option("tokenizer").map(|path| dir.join(&*path)),
+        tokenize: table.millis("tokenize_ms"),
+        tokenizer_cache_bytes: table.usize("tokenizer_cache_bytes"),
         queue: queue(&table.table("queue")),
         name,
     }

@@ -299,6 +299,23 @@ pub static POOL: Section = Section {
             r#""off""#,
             "\"auto\" asks engines where they publish what they cache, at vLLM's /kv_event_sources.",
         ),
+        optional(
+            "tokenizer",
+            Text,
+            "Folder of the model's tokenizer and chat template, or its entry in a Hugging Face hub cache; relative to this file. None: prompts are measured by their bytes.",
+        ),
+        key(
+            "tokenize_ms",
+            Integer(1, 10_000),
+            "20",
+            "Time that a request waits for its tokens; later than that it goes on without them.",
+        ),
+        key(
+            "tokenizer_cache_bytes",
+            Bytes(0, 1 << 40),
+            r#""64 MiB""#,
+            "Memory of what was tokenized before at most.",
+        ),
         optional("queue", Table(&QUEUE), "What waits in front of this pool."),
     ],
 };

@@ -213,6 +213,14 @@ pub struct PoolConfig {
     /// Whether engines are asked where they publish what they cache.
     #[serde(rename = "kv_events")]
     pub ask_for_events: AskForEvents,
+    /// Folder of the model's tokenizer.
+    #[serde(serialize_with = "path_option")]
+    pub tokenizer: Option<PathBuf>,
+    /// Time that a request waits for its tokens.
+    #[serde(rename = "tokenize_ms", serialize_with = "millis")]
+    pub tokenize: Duration,
+    /// Memory of what was tokenized before at most.
+    pub tokenizer_cache_bytes: usize,
     /// What waits in front of it.
     pub queue: QueueConfig,
 }
@@ -291,6 +299,10 @@ fn millis<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Err
 
 fn whole_millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn path_option<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+    path.as_ref().map(|path| path.to_string_lossy()).serialize(serializer)
 }
 
 fn seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {

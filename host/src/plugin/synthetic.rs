@@ -144,6 +144,7 @@ pub(super) fn request(number: usize) -> Request {
         turn: u32::try_from(number % 7).unwrap_or_default(),
         prompt_tokens: 1_000,
         prompt_tokens_exact: number.is_multiple_of(2),
+        tokenizer: None,
         max_output_tokens: Some(100),
         streaming: true,
         ttft_target_ms: Some(500.0),

@@ -66,6 +66,9 @@ pub struct Facts {
     /// Whether that is a count and not an estimate.
     #[serde(default)]
     pub prompt_tokens_exact: bool,
+    /// What the pool's tokenizer came to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokenizer: Option<Box<str>>,
     /// The limit on output tokens that the client set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
@@ -105,6 +108,7 @@ impl Facts {
             turn: request.turn,
             prompt_tokens: request.prompt_tokens,
             prompt_tokens_exact: request.prompt_tokens_exact,
+            tokenizer: request.tokenizer.map(Box::from),
             max_output_tokens: request.max_output_tokens,
             streaming: request.streaming,
             ttft_target_ms: request.ttft_target_ms,
@@ -132,6 +136,7 @@ impl Facts {
             turn: self.turn,
             prompt_tokens: self.prompt_tokens,
             prompt_tokens_exact: self.prompt_tokens_exact,
+            tokenizer: None,
             max_output_tokens: self.max_output_tokens,
             streaming: self.streaming,
             ttft_target_ms: self.ttft_target_ms,

@@ -39,6 +39,8 @@ pub struct Request {
     pub prompt_tokens: u32,
     /// Whether `prompt_tokens` is a count and not an estimate.
     pub prompt_tokens_exact: bool,
+    /// What the pool's tokenizer came to; none without one.
+    pub tokenizer: Option<&'static str>,
     /// The limit on output tokens that the client set.
     pub max_output_tokens: Option<u32>,
     /// Whether the client asked for a stream.
@@ -156,10 +158,41 @@ impl PrefixSource {
         self.block_tokens
     }
 
+    /// Length of the prompt by the measure in which its blocks are cut; of text an estimate.
+    #[must_use]
+    pub fn estimate(&self) -> u32 {
+        self.prompt.tokens()
+    }
+
+    /// Tokens in so many blocks of a prompt of `prompt_tokens`. Blocks of text are cut by an estimate, which the
+    /// prompt's true length puts right.
+    #[must_use]
+    pub fn tokens_in(&self, blocks: u32, prompt_tokens: u32) -> u32 {
+        let cut = blocks.saturating_mul(self.block_tokens);
+        match self.prompt.tokens() {
+            0 => cut.min(prompt_tokens),
+            estimate => scaled(cut, prompt_tokens, estimate).min(prompt_tokens),
+        }
+    }
+
+    /// Blocks that are full with so many tokens of a prompt of `prompt_tokens`.
+    #[must_use]
+    pub fn blocks_in(&self, tokens: u32, prompt_tokens: u32) -> u32 {
+        let cut =
+            if prompt_tokens == 0 { tokens } else { scaled(tokens, self.prompt.tokens(), prompt_tokens) };
+        cut.checked_div(self.block_tokens).unwrap_or(0)
+    }
+
     /// Chained hashes of the full blocks of the prompt.
     pub fn hashes(&self) -> &Arc<[u64]> {
         self.hashes.get_or_init(|| prefix::block_hashes(self.seed, &self.prompt, self.block_tokens).into())
     }
+}
+
+/// `count · to / from`, cut off at the largest number.
+fn scaled(count: u32, to: u32, from: u32) -> u32 {
+    let scaled = (u64::from(count) * u64::from(to)).checked_div(from.into()).unwrap_or(0);
+    u32::try_from(scaled).unwrap_or(u32::MAX)
 }
 
 impl Request {
@@ -180,6 +213,7 @@ impl Request {
             turn: 0,
             prompt_tokens: 1_000,
             prompt_tokens_exact: false,
+            tokenizer: None,
             max_output_tokens: Some(100),
             streaming: true,
             ttft_target_ms: None,
@@ -196,5 +230,33 @@ impl Request {
     #[must_use]
     pub fn prefix_hashes(&self) -> &[u64] {
         self.prefix.as_ref().map_or(&[], |source| source.hashes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_the_clients_or_the_first_that_were_computed() {
+        let given = PrefixSource::new(Prompt::Tokens(vec![1, 2]), 0, 16);
+        given.tokenized([3].into());
+        assert_eq!(given.tokens().map(|ids| &**ids), Some(&[1, 2][..]));
+        let text = PrefixSource::new(Prompt::Text(b"abc".to_vec()), 0, 16);
+        assert!(text.tokens().is_none());
+        text.tokenized([3].into());
+        text.tokenized([4].into());
+        assert_eq!(text.tokens().map(|ids| &**ids), Some(&[3][..]));
+    }
+
+    #[test]
+    fn the_true_length_puts_blocks_of_text_right() {
+        // 1,000 tokens by estimate.
+        let source = PrefixSource::new(Prompt::Text(vec![b'a'; 4_000]), 0, 10);
+        assert_eq!((source.tokens_in(50, 1_000), source.blocks_in(500, 1_000)), (500, 50));
+        assert_eq!((source.tokens_in(50, 600), source.blocks_in(300, 600)), (300, 50));
+        assert_eq!((source.tokens_in(u32::MAX, 600), source.blocks_in(5, 0)), (600, 0));
+        let gone = PrefixSource::hashed_before([].into(), 10);
+        assert_eq!((gone.tokens_in(3, 100), gone.tokens_in(3, 20), gone.blocks_in(50, 0)), (30, 20, 5));
     }
 }

@@ -14,7 +14,7 @@ use super::legs;
 use super::outcome::Failure;
 use super::record;
 use super::service::Line;
-use super::{Proxy, Service};
+use super::{Proxy, Service, tokenize};
 use crate::clock::{MILLI, Nanos};
 use crate::flow::{Entered, Outcome, Pass, Place};
 use crate::policy::{Budget, PolicySet, Request};
@@ -30,8 +30,9 @@ struct Dispatched {
 
 /// Serves a request whose body has been read.
 pub(super) async fn serve(proxy: &Arc<Proxy>, taken: Taken, peer: IpAddr, line: Line) -> Response<Answer> {
-    let Taken { service, request, sent } = taken;
-    let (mut job, mut choice) = match decide(proxy, service, request, peer, line).await {
+    let Taken { service, mut request, sent } = taken;
+    tokenize::learn(proxy, &service, &mut request).await;
+    let (mut job, mut choice) = match decide(proxy, service, Arc::new(request), peer, line).await {
         Ok(decided) => decided,
         Err(refusal) => return *refusal,
     };

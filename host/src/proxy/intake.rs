@@ -50,7 +50,7 @@ pub(super) async fn read(mut body: Incoming, limit: usize, timeout: Duration) ->
 /// A request, the pool that serves it, and the body that its engine gets.
 pub(super) struct Taken {
     pub(super) service: Arc<Service>,
-    pub(super) request: Arc<Request>,
+    pub(super) request: Request,
     pub(super) sent: Bytes,
 }
 
@@ -68,7 +68,7 @@ pub(super) fn take(proxy: &Proxy, head: Head, body: Bytes) -> Result<Taken, Fail
     let (service, model) = find(proxy, &facts.model)?;
     let sent = rewrite(&body, &facts, &model)?;
     let request = request(proxy, &service, head, facts, model, body);
-    Ok(Taken { service, request: Arc::new(request), sent })
+    Ok(Taken { service, request, sent })
 }
 
 /// The pool that serves a model, and the model's name there.
@@ -137,6 +137,7 @@ fn request(
         turn,
         prompt_tokens,
         prompt_tokens_exact,
+        tokenizer: None,
         max_output_tokens: facts.max_output_tokens,
         streaming: facts.stream,
         ttft_target_ms: said.ttft_target_ms,

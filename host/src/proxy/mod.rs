@@ -3,7 +3,7 @@
 //! The files follow a request:
 //!
 //! ```text
-//! server ─► service ─► intake (body, facts, pool) ─► infer: admit, place, wait, choose
+//! server ─► service ─► intake (body, facts, pool) ─► tokenize ─► infer: admit, place, wait, choose
 //!                 │                                      │
 //!                 ├─► models (GET /v1/models, merged)    ▼
 //!                 └─► passthrough ────────────────► attempt (endpoints in order) ─ legs (prefill first)
@@ -36,6 +36,7 @@ mod relay;
 mod retry;
 mod server;
 mod service;
+mod tokenize;
 mod upstream;
 mod wire;
 
@@ -50,6 +51,7 @@ use crate::telemetry::{Decisions, PoolMetrics};
 
 pub use retry::RetryBudget;
 pub use server::serve;
+pub use tokenize::Tokenizing;
 pub use upstream::Upstream;
 
 /// A pool as the proxy uses it.
@@ -61,6 +63,8 @@ pub struct Service {
     pub controller: Controller,
     /// How the pool is configured.
     pub config: PoolConfig,
+    /// The model's own tokens, where the pool has a tokenizer.
+    pub tokenizing: Option<Tokenizing>,
     /// Attempts beyond the first.
     pub retries: RetryBudget,
     /// Its metrics.

@@ -385,6 +385,8 @@ impl Explanation {
             "api": self.facts.api,
             "model": self.facts.model,
             "prompt_tokens": self.facts.prompt_tokens,
+            "prompt_tokens_exact": self.facts.prompt_tokens_exact,
+            "tokenizer": self.facts.tokenizer,
             "pool": self.pool,
             "chain": self.chain,
             "generation": self.generation,

@@ -136,7 +136,7 @@ impl Lane {
         let mut matched = Vec::with_capacity(ids.len());
         self.index.lookup(source.hashes(), &ids, &mut matched);
         for (holding, blocks) in holdings.iter_mut().zip(matched) {
-            let tokens = blocks.saturating_mul(source.block_tokens()).min(request.prompt_tokens);
+            let tokens = source.tokens_in(blocks, request.prompt_tokens);
             match holding.known {
                 Known::Exact => {}
                 Known::Partial if holding.tokens >= tokens => {}

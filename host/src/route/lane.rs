@@ -149,7 +149,7 @@ impl Lane {
     /// The request came to nothing there: of its prompt only the first `held` tokens are believed.
     pub fn unsent(&self, request: &Request, endpoint: &Endpoint, held: u32) {
         if let Some(source) = self.source(request) {
-            let blocks = held.checked_div(source.block_tokens()).unwrap_or(0);
+            let blocks = source.blocks_in(held, request.prompt_tokens);
             self.index.truncate(endpoint.id, source.hashes(), usize::try_from(blocks).unwrap_or(0));
             self.expect_no_more(request, source, endpoint, held);
         }

@@ -90,10 +90,8 @@ impl Lane {
     /// believed to hold `held` of ours. Where it held less, what lies behind is forgotten, but for this prompt, which
     /// it has computed by now.
     pub fn reported(&self, request: &Request, endpoint: &Endpoint, held: u32, prompt: u32, cached: u32) {
-        if !request.prompt_tokens_exact {
-            self.measure.learn(request.prompt_tokens, prompt);
-        }
-        let Some(source) = request.prefix.as_ref().filter(|_| self.registry.wants_prefix()) else { return };
+        let Some(source) = self.source(request) else { return };
+        self.measure.learn(source.estimate(), prompt);
         let ours = u64::from(cached) * u64::from(request.prompt_tokens) / u64::from(prompt.max(1));
         let found = u32::try_from(ours).unwrap_or(u32::MAX);
         // The engine rounds down to its own blocks, and counts the template, which we do not see.
@@ -101,7 +99,7 @@ impl Lane {
         if found.saturating_add(doubt) >= held {
             return;
         }
-        let blocks = found.checked_div(source.block_tokens()).unwrap_or(0);
+        let blocks = source.blocks_in(found, request.prompt_tokens);
         self.index.truncate(endpoint.id, source.hashes(), usize::try_from(blocks).unwrap_or(0));
         self.index.insert(endpoint.id, source.hashes());
     }

@@ -23,6 +23,7 @@ const TTFT: &[f64] = &[
 ];
 const REQUEST: &[f64] =
     &[0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1_200.0];
+const TOKENIZE: &[f64] = &[0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5];
 const QUEUE: &[f64] = &[0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0];
 
 /// A text format of metrics.
@@ -70,6 +71,12 @@ struct OfReason {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfOutcome {
+    pool: Arc<str>,
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfReport {
     pool: Arc<str>,
     reported: &'static str,
@@ -110,6 +117,8 @@ struct Families {
     predicted: Counters<OfReport>,
     reported: Counters<OfPool>,
     output_tokens: Counters<OfPool>,
+    tokenized: Counters<OfOutcome>,
+    tokenize_seconds: Histograms,
 }
 
 /// The counters of one pool.
@@ -128,6 +137,8 @@ pub struct PoolMetrics {
     predicted: [Counter; 2],
     reported: Counter,
     output_tokens: Counter,
+    tokenized: Counters<OfOutcome>,
+    tokenize_seconds: Histogram,
 }
 
 impl Metrics {
@@ -151,6 +162,12 @@ impl Metrics {
             ),
             reported: to.add("reported_cached_tokens", "Prompt tokens that engines reported as cached", Family::default()),
             output_tokens: to.add("output_tokens", "Tokens of answers", Family::default()),
+            tokenized: to.add(
+                "tokenized_requests",
+                "Requests that a tokenizer was asked about, by what it came to",
+                Family::default(),
+            ),
+            tokenize_seconds: to.histograms("tokenize_seconds", "Time that requests waited for their tokens", TOKENIZE),
         };
         let Register { registry, names } = to;
         Arc::new(Self { registry, names, families, pools: Mutex::default() })
@@ -225,6 +242,8 @@ impl Families {
             predicted: ["yes", "no"].map(|reported| self.predicted.get_or_create_owned(&predicted(reported))),
             reported: self.reported.get_or_create_owned(&own),
             output_tokens: self.output_tokens.get_or_create_owned(&own),
+            tokenized: self.tokenized.clone(),
+            tokenize_seconds: self.tokenize_seconds.get_or_create_owned(&own),
             pool,
         }
     }
@@ -251,6 +270,12 @@ impl PoolMetrics {
     /// A request was not dispatched.
     pub fn refused(&self, reason: &'static str) {
         self.refused.get_or_create(&OfReason { pool: Arc::clone(&self.pool), reason }).inc();
+    }
+
+    /// A tokenizer was asked about a request and came to this, after this time.
+    pub fn tokenized(&self, outcome: &'static str, seconds: f64) {
+        self.tokenized.get_or_create(&OfOutcome { pool: Arc::clone(&self.pool), outcome }).inc();
+        self.tokenize_seconds.observe(seconds);
     }
 
     /// A request was sent once more.

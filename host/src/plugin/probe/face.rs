@@ -82,6 +82,7 @@ impl Face {
             turn: self.of(0, 0, u32::MAX),
             prompt_tokens: self.of(1_000, 0, u32::MAX),
             prompt_tokens_exact: self == Self::Huge,
+            tokenizer: None,
             max_output_tokens: self.option(Some(100), 0, u32::MAX),
             streaming: self != Self::Zero,
             ttft_target_ms: self.option(None, self.lowest(), f32::MAX),
