@@ -41,4 +41,5 @@ mod streaming;
 mod supply;
 mod swaps;
 mod swaps_written;
+mod tokens;
 mod vllm;

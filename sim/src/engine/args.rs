@@ -3,6 +3,7 @@
 use super::faults::{Fault, Mode};
 use crate::scheduler::Config;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 /// What an engine is for in a P/D set-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -89,6 +90,9 @@ pub struct Args {
     /// Role in a P/D set-up.
     #[arg(long, value_enum, default_value_t = Role::Both)]
     pub role: Role,
+    /// Folder of a model's tokenizer and chat template: prompts and answers are made of its tokens.
+    #[arg(long, value_name = "FOLDER")]
+    pub tokenizer: Option<PathBuf>,
     /// Begin with this fault, as if it had been posted to `/sim/faults`.
     #[arg(long, value_enum, value_name = "MODE")]
     pub fault: Option<Mode>,

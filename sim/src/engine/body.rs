@@ -5,7 +5,6 @@ use super::error::ApiError;
 use super::faults::{Fault, Mode};
 use super::node::Generation;
 use crate::scheduler::{Event, Usage};
-use crate::text::token_text;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderValue, Response, StatusCode};
@@ -152,7 +151,7 @@ impl EventBody {
                 }
                 self.tokens += 1;
                 let mut text = String::with_capacity(4);
-                token_text(token, &mut text);
+                self.generation.token_text(token, &mut text);
                 self.shape.delta(choice, &text, out);
             }
             Event::Finished { finish, usage, .. } => {

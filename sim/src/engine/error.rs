@@ -26,6 +26,9 @@ pub enum EngineError {
     /// The runtime or standard output failed.
     #[error("{0}")]
     Io(#[from] std::io::Error),
+    /// The tokenizer that was named is none.
+    #[error(transparent)]
+    Tokenizer(#[from] sluicegate::tokens::LoadError),
 }
 
 /// An error that a client is told.

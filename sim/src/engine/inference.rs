@@ -9,7 +9,7 @@ use super::kv::{self, Leg, Remote};
 use super::node::{Generation, Node};
 use crate::rng::mix;
 use crate::scheduler::{Event, Finish, Request, Transfer, Usage};
-use crate::text::{answer_length, chain_seed, next_hash, token_text};
+use crate::text::{answer_length, chain_seed, next_hash};
 use http::{Response, StatusCode};
 use serde_json::Value;
 use std::sync::Arc;
@@ -43,7 +43,10 @@ async fn work(
 ) -> Result<Response<Body>, ApiError> {
     let value: Value = serde_json::from_slice(bytes)
         .map_err(|error| ApiError::bad("body", format!("JSON decode error: {error}")))?;
-    let parsed = api::parse(api, &value)?;
+    let mut parsed = api::parse(api, &value)?;
+    if let Some(prompt) = node.vocabulary.as_ref().and_then(|vocabulary| vocabulary.prompt(api, bytes)) {
+        parsed.prompts = vec![prompt];
+    }
     let leg = kv::parse(value.get("kv_transfer_params"))?;
     node.records.lock().update(record, |record| {
         record.model.clone_from(&parsed.model);
@@ -113,7 +116,7 @@ async fn collect(
         match event {
             Event::Fetched { .. } => {}
             Event::Token { token, .. } => {
-                token_text(token, &mut choice.text);
+                node.token_text(token, &mut choice.text);
                 tokens += 1;
                 if cut_at.is_some_and(|limit| tokens > limit) {
                     break;
@@ -206,6 +209,7 @@ fn requests(
                 seed,
                 adapter: node.args.loras.iter().find(|lora| *lora == model).cloned(),
                 salt: parsed.salt.clone(),
+                words: node.vocabulary.as_ref().map(|vocabulary| Arc::clone(&vocabulary.words)),
                 answer: mix(hash ^ mix(node.args.seed) ^ u64::from(choice)),
                 max_output: if parsed.generates { parsed.max_tokens.unwrap_or(natural) } else { 0 },
                 natural_end: parsed.max_tokens.is_none(),

@@ -13,6 +13,7 @@ mod metrics;
 mod node;
 mod records;
 mod server;
+mod vocabulary;
 
 pub use args::{Args, Role, Sizes};
 pub use error::EngineError;

@@ -5,7 +5,9 @@ use super::faults::Fault;
 use super::kv::{self, Remote};
 use super::kv_events::KvEvents;
 use super::records::Records;
+use super::vocabulary::Vocabulary;
 use crate::scheduler::{Core, Event, Gauges, LeaseState, Nanos, Request, SequenceId, Stats};
+use crate::text::{Token, token_text};
 use crate::web::{self, Http};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -17,6 +19,8 @@ use tokio::sync::{Notify, mpsc};
 /// What all connections of one engine share.
 pub(super) struct Node {
     pub(super) args: Args,
+    /// Absent when the simulation has tokens of its own.
+    pub(super) vocabulary: Option<Vocabulary>,
     /// As the P/D protocol names this engine.
     pub(super) engine_id: String,
     pub(super) host: String,
@@ -45,7 +49,12 @@ struct Route {
 }
 
 impl Node {
-    pub(super) fn new(args: Args, address: std::net::SocketAddr, kv_events: KvEvents) -> Arc<Self> {
+    pub(super) fn new(
+        args: Args,
+        vocabulary: Option<Vocabulary>,
+        address: std::net::SocketAddr,
+        kv_events: KvEvents,
+    ) -> Arc<Self> {
         let mut core = Core::new(args.sizes.scheduler());
         if kv_events.is_on() {
             core.keep_changes();
@@ -64,8 +73,17 @@ impl Node {
             started_unix,
             state: Mutex::new(State { core, routes: HashMap::new(), events: Vec::new() }),
             wake: Notify::new(),
+            vocabulary,
             args,
         })
+    }
+
+    /// Appends a token's text to `out`.
+    pub(super) fn token_text(&self, token: Token, out: &mut String) {
+        match &self.vocabulary {
+            Some(vocabulary) => vocabulary.words.text(token, out),
+            None => token_text(token, out),
+        }
     }
 
     /// Time since the engine started.
@@ -236,6 +254,11 @@ impl Generation {
     /// As [`Generation::poll_next`], to be awaited.
     pub(super) async fn next(&mut self) -> Option<(usize, Event)> {
         std::future::poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    /// As [`Node::token_text`].
+    pub(super) fn token_text(&self, token: Token, out: &mut String) {
+        self.node.token_text(token, out);
     }
 
     /// Marks the request as struck by a fault.

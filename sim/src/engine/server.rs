@@ -6,6 +6,7 @@ use super::error::{ApiError, EngineError};
 use super::faults::{Fault, Mode};
 use super::kv_events::KvEvents;
 use super::node::Node;
+use super::vocabulary::Vocabulary;
 use super::{api, control, inference, kv, metrics};
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
@@ -36,8 +37,9 @@ pub async fn run(args: Args) -> Result<(), EngineError> {
         TcpListener::bind(address).await.map_err(|source| EngineError::Listen { address, source })?;
     let address = listener.local_addr()?;
     let until_stdin_closes = args.until_stdin_closes;
+    let vocabulary = args.tokenizer.as_deref().map(Vocabulary::load).transpose()?;
     let (kv_events, publishing) = KvEvents::start(&args).await?;
-    let node = Node::new(args, address, kv_events);
+    let node = Node::new(args, vocabulary, address, kv_events);
     tokio::spawn(publishing);
     tokio::spawn(Arc::clone(&node).drive());
     let mut out = std::io::stdout().lock();
@@ -161,7 +163,7 @@ fn other(node: &Arc<Node>, method: &Method, path: &str, bytes: &Bytes) -> Respon
         ("GET", "/v1/models") => json(api::models(node)),
         ("GET", "/metrics") => body::text(metrics::page(node)),
         ("POST", "/tokenize") => answer_json(api::tokenize(node, bytes)),
-        ("POST", "/v1/messages/count_tokens") => match api::count_tokens(bytes) {
+        ("POST", "/v1/messages/count_tokens") => match api::count_tokens(node, bytes) {
             Ok(value) => json(value),
             Err(error) => body::error(&error, true),
         },

@@ -47,6 +47,7 @@ impl Engines {
             seed,
             adapter: None,
             salt: String::new(),
+            words: None,
             answer,
             max_output,
             natural_end: false,

@@ -4,7 +4,8 @@ use super::cache::BlockId;
 use super::config::Nanos;
 use super::event::Usage;
 use super::journal::Stored;
-use crate::text::{Token, answer_token, next_hash};
+use crate::text::{Token, Words, answer_token, next_hash};
+use std::sync::Arc;
 
 /// Names a sequence within its engine; grows with each submission.
 pub type SequenceId = u64;
@@ -34,6 +35,8 @@ pub struct Request {
     pub salt: String,
     /// Determines the answer.
     pub answer: u64,
+    /// What it is made of; the simulation's own words when absent.
+    pub words: Option<Arc<Words>>,
     /// Tokens to generate; 0 for an embedding.
     pub max_output: u32,
     /// Whether reaching `max_output` counts as the model's own end.
@@ -112,7 +115,10 @@ impl Sequence {
     /// Generates the next token.
     pub(super) fn sample(&mut self, block_size: usize) -> Token {
         let index = u32::try_from(self.output_len()).unwrap_or(u32::MAX);
-        let token = answer_token(self.request.answer, index);
+        let token = match &self.request.words {
+            Some(words) => words.answer_token(self.request.answer, index),
+            None => answer_token(self.request.answer, index),
+        };
         self.tokens.push(token);
         self.extend_hashes(block_size);
         token

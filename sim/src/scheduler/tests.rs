@@ -27,6 +27,7 @@ fn request(prompt: impl IntoIterator<Item = u32>, max_output: u32) -> Request {
         adapter: None,
         salt: String::new(),
         answer: 1,
+        words: None,
         max_output,
         natural_end: false,
         transfer: Transfer::None,

@@ -1,10 +1,42 @@
 //! What the simulated model says: a function of the seed and the prompt alone.
 
-use super::token::Token;
+use super::token::{Token, token_text};
 use crate::rng::mix;
+use std::collections::HashMap;
 
 const CONSONANTS: &[u8; 16] = b"bcdfghjklmnprstv";
 const VOWELS: &[u8; 4] = b"aeio";
+
+/// Words of a real vocabulary.
+#[derive(Debug, Default)]
+pub struct Words {
+    ids: Vec<Token>,
+    texts: HashMap<Token, String>,
+}
+
+impl Words {
+    /// Of these tokens with their texts.
+    #[must_use]
+    pub fn new(words: Vec<(Token, String)>) -> Self {
+        Self { ids: words.iter().map(|(id, _)| *id).collect(), texts: words.into_iter().collect() }
+    }
+
+    /// As [`answer_token`], of these words; of none of them where there are none.
+    #[must_use]
+    pub fn answer_token(&self, prompt: u64, index: u32) -> Token {
+        let bits = mix(prompt ^ mix(u64::from(index).wrapping_add(1)));
+        let picked = self.ids.get(bits as usize % self.ids.len().max(1));
+        picked.copied().unwrap_or_else(|| answer_token(prompt, index))
+    }
+
+    /// Appends a token's text to `out`.
+    pub fn text(&self, token: Token, out: &mut String) {
+        match self.texts.get(&token) {
+            Some(text) => out.push_str(text),
+            None => token_text(token, out),
+        }
+    }
+}
 
 /// The `index`-th token of the answer to the prompt whose hash is `prompt`.
 ///
@@ -29,7 +61,7 @@ pub fn answer_length(prompt: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::{push_text, token_text};
+    use crate::text::push_text;
 
     #[test]
     fn an_answer_tokenizes_to_itself() {

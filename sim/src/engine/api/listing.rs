@@ -22,7 +22,11 @@ pub(in crate::engine) fn models(node: &Node) -> Value {
 /// `POST /tokenize`, for a text or for messages.
 pub(in crate::engine) fn tokenize(node: &Node, bytes: &[u8]) -> Result<Value, ApiError> {
     let body = read(bytes)?;
-    let tokens = if body.get("messages").is_some() {
+    let api = if body.get("messages").is_some() { Api::Chat } else { Api::Completions };
+    let known = node.vocabulary.as_ref().and_then(|vocabulary| vocabulary.prompt(api, bytes));
+    let tokens = if let Some(known) = known {
+        known
+    } else if body.get("messages").is_some() {
         text::chat(&body)?
     } else {
         text::completion(&body, "prompt")?.into_iter().next().unwrap_or_default()
@@ -33,7 +37,12 @@ pub(in crate::engine) fn tokenize(node: &Node, bytes: &[u8]) -> Result<Value, Ap
 }
 
 /// `POST /v1/messages/count_tokens`.
-pub(in crate::engine) fn count_tokens(bytes: &[u8]) -> Result<Value, ApiError> {
+pub(in crate::engine) fn count_tokens(node: &Node, bytes: &[u8]) -> Result<Value, ApiError> {
+    if let Some(known) =
+        node.vocabulary.as_ref().and_then(|vocabulary| vocabulary.prompt(Api::Messages, bytes))
+    {
+        return Ok(json!({"input_tokens": known.len()}));
+    }
     let mut body = read(bytes)?;
     if let Some(map) = body.as_object_mut() {
         map.entry("max_tokens").or_insert(json!(1));
