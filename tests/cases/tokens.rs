@@ -93,7 +93,7 @@ async fn a_real_engine_counts_the_same_tokens() {
     for (at, messages) in conversations.iter().enumerate() {
         let body = json!({"model": "tiny", "max_tokens": 1, "messages": messages}).to_string();
         let id = format!("chat-{at}");
-        let request = router.post("/v1/chat/completions", body).header("x-request-id", id.clone());
+        let request = router.post("/v1/chat/completions", body).header("x-request-id", &id);
         let answer = request.send().await.expect(200).await.json().await;
         let decision = router.decision(&id).await;
         assert_eq!(decision["prompt_tokens_exact"], true, "{decision}");
