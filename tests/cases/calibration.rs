@@ -27,7 +27,7 @@ async fn an_endpoint_is_measured_and_the_answer_is_a_configuration() {
     let (code, text, problem) = run(&["calibrate", &engine.url(), "--json"]).await;
     assert_eq!(code, Some(0), "{problem}");
     let measured: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(measured["model"], "sim");
+    assert_eq!(measured["model"], "tiny");
     assert!(measured["prefill_tokens_per_s"].as_f64().unwrap() > 0.0, "{measured}");
     // What was asked last is longer than what was asked first, by the engine's own count, and none was cached.
     let prompts = measured["prompts"].as_array().unwrap();
