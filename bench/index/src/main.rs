@@ -78,7 +78,7 @@ fn all() {
     let Ok(own) = std::env::current_exe() else { return };
     for endpoints in ENDPOINTS {
         for (name, _) in INDEXES {
-            let status = std::process::Command::new(&own).args([name, &endpoints.to_string()]).status();
+            let status = std::process::Command::new(&own).args([*name, &*endpoints.to_string()]).status();
             if !status.is_ok_and(|status| status.success()) {
                 println!("| {name} | {endpoints} | failed | | | |");
             }

@@ -38,8 +38,9 @@ impl Workload {
     /// Blocks, counted once for each endpoint that holds them.
     pub(crate) fn blocks(&self) -> u64 {
         let mut seen = std::collections::HashSet::new();
-        let hashes = |chain: &Chain| chain.hashes.clone().into_iter().map(|hash| (chain.endpoint, hash));
-        self.chains.iter().for_each(|chain| seen.extend(hashes(chain)));
+        for chain in &self.chains {
+            seen.extend(chain.hashes.iter().map(|hash| (chain.endpoint, *hash)));
+        }
         seen.len() as u64
     }
 
