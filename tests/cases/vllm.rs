@@ -1,6 +1,6 @@
 //! Real vLLM servers on the CPU. `cargo xtask test --engines` installs them (6 GB) and runs these tests.
 
-use sluicegate_tests::{Router, Value, VllmServer, json, places, wait};
+use sluicegate_tests::{Router, Value, VllmServer, free_port, json, places, wait};
 
 fn question(about: &str) -> String {
     (0..200).map(|number| format!("{about}{number} delta epsilon ")).collect()
@@ -86,6 +86,73 @@ async fn vllm_is_read_by_its_own_names_and_finds_its_prefixes_again() {
 
     let report = vllm_bench(&router.url("")).await;
     assert!(report.contains("Successful requests:                     40"), "{report}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs vLLM: cargo xtask test --engines"]
+async fn what_vllm_reports_is_what_it_answers_from() {
+    let [listens, replays, connects] = [free_port().await, free_port().await, free_port().await];
+    let replay = format!("tcp://127.0.0.1:{replays}");
+    let (listening, connecting) = (format!("tcp://*:{listens}"), format!("tcp://127.0.0.1:{connects}"));
+    let (one, two) = tokio::join!(
+        VllmServer::publishing(&listening, Some(&replay)),
+        VllmServer::publishing(&connecting, None)
+    );
+    let config = format!(
+        "[scrape]\ntimeout_ms = 10000\n[[pool]]\nname = \"p\"\nkv_events = \"auto\"\nendpoints = [\"{}\", \
+         {{ url = \"{}\", kv_events = {{ bind = \"{connecting}\" }} }}]\n",
+        one.url(),
+        two.url()
+    );
+    let router = Router::with(config).start().await;
+    let heard = async |count| {
+        wait::until("it listens", async || router.log().matches("listening to").count() >= count).await
+    };
+    heard(2).await;
+    let (mut exact, mut cached_once, mut forgotten) = (0, 0, 0);
+    let mut sent: Vec<(String, Vec<u32>)> = Vec::new();
+    for round in 0..60_u32 {
+        let (which, count) = (round * round % 11, 100 + round * 37 % 500);
+        let prompt: Vec<u32> = (0..count).map(|n| 10 + (n * 7 + which * 131) % 3_000).collect();
+        let body = json!({"model": "tiny", "prompt": prompt, "max_tokens": 2, "temperature": 0}).to_string();
+        let id = format!("round-{round}");
+        let request = router.post("/v1/completions", body).header("x-request-id", &id);
+        let answer = request.send().await.expect(200).await;
+        let at = answer.endpoint().to_owned();
+        let actual = cached(&answer.json().await);
+        let decision = router.decision(&id).await;
+        let place = decision["candidates"].as_array().unwrap().iter().position(|candidate| *candidate == *at);
+        let predicted = decision["columns"]["prefix.tokens"][place.unwrap()].as_f64().unwrap() as u64;
+        let known = decision["prefix_known"][place.unwrap()].as_str().unwrap().to_owned();
+        println!("{round}: {known} predicted {predicted} actual {actual} of {count} at {at}");
+        if known == "exact" {
+            exact += 1;
+            assert_eq!(predicted, actual, "round {round}");
+        }
+        cached_once += u32::from(actual > 0);
+        let shared = |(other, before): &(String, Vec<u32>)| {
+            *other == at && before.len() > 32 && count > 32 && before[..32] == prompt[..32]
+        };
+        forgotten += u32::from(actual == 0 && sent.iter().any(shared));
+        sent.push((at, prompt));
+        quiet(&router).await;
+    }
+    println!("{exact} exact, {cached_once} cached, {forgotten} forgotten");
+    assert!(exact >= 20 && cached_once >= 10 && forgotten >= 3);
+}
+
+/// Waits until no report has come for a while.
+async fn quiet(router: &Router) {
+    let count = async || router.metric("sluicegate_kv_events_total", &[]).await;
+    let mut before = count().await;
+    let mut same = 0;
+    wait::until("no more reports come", async || {
+        let now = count().await;
+        same = if now.to_bits() == before.to_bits() { same + 1 } else { 0 };
+        before = now;
+        same > 15
+    })
+    .await;
 }
 
 /// vLLM's own load generator: prompts in groups that share their beginnings.

@@ -56,6 +56,6 @@ pub use raw::{RawAnswer, RawConnection};
 pub use request::{Connection, Request, get, post};
 pub use router::{Router, RouterBuilder};
 pub use sim::SimEngine;
-pub use vllm::VllmServer;
+pub use vllm::{VllmServer, free_port};
 
 pub use serde_json::{Value, json};

@@ -24,6 +24,24 @@ impl VllmServer {
     /// # Panics
     /// When it does not answer within five minutes.
     pub async fn start() -> Self {
+        Self::with(&[]).await
+    }
+
+    /// One that publishes what it caches: to those who connect where the address is a wildcard, else by connecting
+    /// there itself. Its cache is small, so that it has to forget.
+    pub async fn publishing(address: &str, replay: Option<&str>) -> Self {
+        let events = serde_json::json!({"enable_kv_cache_events": true, "publisher": "zmq", "endpoint": address,
+            "replay_endpoint": replay, "topic": ""});
+        let events = events.to_string();
+        let small = ["--max-model-len", "1024", "--num-gpu-blocks-override", "64"];
+        Self::with(&[&small[..], &["--kv-events-config", &events]].concat()).await
+    }
+
+    /// One with these flags besides; the last of a name counts.
+    ///
+    /// # Panics
+    /// When it does not answer within five minutes.
+    pub async fn with(flags: &[&str]) -> Self {
         let [port, side_channel] = [free_port().await, free_port().await];
         let transfer = r#"{"kv_connector":"NixlConnector","kv_role":"kv_both","kv_buffer_device":"cpu"}"#;
         let mut command = Command::new(places::vllm().join("bin/python"));
@@ -39,6 +57,7 @@ impl VllmServer {
             "32",
         ]);
         command.args(["--enable-prompt-tokens-details", "--kv-transfer-config", transfer]);
+        command.args(flags);
         command.envs([
             ("VLLM_CPU_KVCACHE_SPACE", "1"),
             ("VLLM_CPU_OMP_THREADS_BIND", "nobind"),
@@ -71,6 +90,9 @@ impl VllmServer {
 }
 
 /// A port that is free now. vLLM takes no port 0.
-async fn free_port() -> u16 {
+///
+/// # Panics
+/// When there is none.
+pub async fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port()
 }
