@@ -34,6 +34,7 @@ mod malformed;
 mod models;
 mod plugin_directory;
 mod plugin_watch;
+mod replay;
 mod retries;
 mod sessions;
 mod shadow;

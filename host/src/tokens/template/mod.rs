@@ -17,8 +17,8 @@ use minijinja::{Environment, ErrorKind};
 use super::NoTokens;
 pub(super) use shape::{Content, Shape};
 
-/// Steps of a template, most of them an instruction: what ten thousand messages take a hundred times.
-const FUEL: u64 = 50_000_000;
+/// Steps of a template, most of them an instruction: what ten thousand messages take twenty times.
+const FUEL: u64 = 10_000_000;
 const RECURSION: usize = 200;
 /// Longest text that a template may write, bytes.
 pub(super) const MAX_TEXT: usize = 32 << 20;
