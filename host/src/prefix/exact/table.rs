@@ -151,8 +151,9 @@ impl Table {
 
     /// Changes what one holds of a block; who holds nothing of it any more is forgotten.
     pub(super) fn release(&mut self, hash: u64, key: Key, change: impl FnOnce(&mut Holder)) {
-        let Entry::Occupied(mut occupied) = self.blocks.entry(hash) else { return };
-        let gone = match occupied.get_mut() {
+        // Not by `entry`: it makes room for a block that is not there.
+        let Some(holders) = self.blocks.get_mut(&hash) else { return };
+        let gone = match holders {
             Holders::One(holder) if holder.key == key => {
                 change(holder);
                 holder.is_idle()
@@ -175,8 +176,8 @@ impl Table {
             }
         };
         if gone {
-            let (_, holders) = occupied.remove_entry();
-            self.lists -= holders.heap();
+            let heap = self.blocks.remove(&hash).map_or(0, |holders| holders.heap());
+            self.lists -= heap;
             self.shrink();
         }
     }

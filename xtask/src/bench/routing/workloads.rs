@@ -94,7 +94,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     },
     Workload {
         name: "burst",
-        about: "256 equal prompts of 6,000 tokens at once, endpoints idle",
+        about: "256 prompts at once that share 6,000 tokens and have 8 of their own, endpoints idle",
         traffic: Traffic::Made(&[
             "--requests",
             "256",
@@ -105,7 +105,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
             "--prefix-tokens",
             "6000",
             "--question-tokens",
-            "0",
+            "8",
             "--output-tokens",
             "60",
         ]),
