@@ -142,3 +142,17 @@ fn the_report_for_people_has_a_line_a_check() {
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("--config: is no JSON"), "{said}");
 }
+
+#[test]
+fn a_file_over_which_the_process_ends_is_told_in_words() {
+    let bytes = include_bytes!("../../fuzz/regressions/wrap/packages-in-a-circle");
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("circle.wasm");
+    fs::write(&file, bytes).unwrap();
+    for command in ["inspect", "test"] {
+        let output = Command::new(places::router()).args(["plugin", command]).arg(&file).output().unwrap();
+        let problem = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{command}: {problem}");
+        assert!(problem.contains("circle.wasm: the core module cannot be made a component"), "{problem}");
+    }
+}

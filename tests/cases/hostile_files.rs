@@ -229,3 +229,10 @@ async fn one_enormous_function() {
     let more = format!("(func (param i32 i32) (result i32) {} (local.get 0))", step.repeat(50_000));
     keeps_nobody_waiting("one-function", &Forged { more, ..Forged::default() }.bytes()).await;
 }
+
+/// Found by fuzzing: what makes components of core modules recursed without end, and the router with it.
+#[tokio::test]
+async fn packages_that_need_each_other_in_a_circle() {
+    let bytes = include_bytes!("../../fuzz/regressions/wrap/packages-in-a-circle");
+    refused("circle", bytes, &["ended before it was done"]).await;
+}

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::plugin::compile::{Limits, main};
+use crate::plugin::compile::{Limits, Work, main};
 
 /// What it may cost.
 #[derive(Debug, Clone, Copy, Args)]
@@ -15,9 +15,12 @@ pub(super) struct Bounds {
     /// Address space, MiB.
     #[arg(long)]
     memory_mib: usize,
+    /// Make a component of a core module, and compile nothing.
+    #[arg(long)]
+    wrap: bool,
 }
 
 /// From standard input to standard output.
-pub(super) fn compile(Bounds { cpu_s, memory_mib }: Bounds) -> ExitCode {
-    main(Limits { cpu_s, memory_mib })
+pub(super) fn compile(Bounds { cpu_s, memory_mib, wrap }: Bounds) -> ExitCode {
+    main(Limits { cpu_s, memory_mib }, if wrap { Work::Wrap } else { Work::Compile })
 }

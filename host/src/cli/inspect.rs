@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 
-use super::output::{bad, read, tell};
+use super::output::{bad, read_plugin, tell};
 use super::settings::{Settings, name};
 use crate::plugin::anatomy::{Interface, Memory};
 use crate::plugin::inspect::{Inspection, SetUp, inspect as load, short};
@@ -14,7 +14,7 @@ use crate::plugin::inspect::{Inspection, SetUp, inspect as load, short};
 /// Loads the file as the proxy would.
 pub(super) fn inspect(file: &Path, wasi_stub: bool, json: bool) -> ExitCode {
     let settings = Settings { wasi_stub, ..Settings::default() };
-    let (bytes, config) = match read(file).and_then(|bytes| Ok((bytes, settings.of(file)?))) {
+    let (bytes, config) = match read_plugin(file).and_then(|bytes| Ok((bytes, settings.of(file)?))) {
         Ok(both) => both,
         Err(problem) => return bad(&problem),
     };

@@ -5,6 +5,8 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
+use crate::plugin::compile::{program, try_apart};
+
 /// The answer, on stdout. A reader that went away (`| head`) is no error.
 pub(super) fn good(text: &str) -> ExitCode {
     tell(text, ExitCode::SUCCESS)
@@ -19,6 +21,14 @@ pub(super) fn tell(text: &str, code: ExitCode) -> ExitCode {
 /// The bytes of a file, or what to say when there are none.
 pub(super) fn read(file: &Path) -> Result<Vec<u8>, String> {
     std::fs::read(file).map_err(|error| format!("{}: cannot be read: {error}", file.display()))
+}
+
+/// The bytes of a plugin's file, or what to say when there are none, or no process survives them.
+pub(super) fn read_plugin(file: &Path) -> Result<Vec<u8>, String> {
+    let bytes = read(file)?;
+    let program = program().map_err(|error| format!("this program cannot find itself: {error}"))?;
+    try_apart(program, &bytes).map_err(|error| format!("{}: {error}", file.display()))?;
+    Ok(bytes)
 }
 
 /// What is wrong, on stderr.

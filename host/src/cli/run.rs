@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::output::{bad, good, read, tell};
+use super::output::{bad, good, read, read_plugin, tell};
 use crate::plugin::case::{Case, Compared, Outcome, Ran, run as make};
 
 /// Makes the call of a case again.
 pub(super) fn run(file: &Path, case: &Path) -> ExitCode {
-    let bytes = match read(file) {
+    let bytes = match read_plugin(file) {
         Ok(bytes) => bytes,
         Err(problem) => return bad(&problem),
     };

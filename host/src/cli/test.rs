@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::output::{bad, read, tell};
+use super::output::{bad, read_plugin, tell};
 use super::settings::Settings;
 use crate::plugin::conformance;
 
 /// Goes through all checks.
 pub(super) fn test(file: &Path, settings: Settings, calls: usize, json: bool) -> ExitCode {
-    let (bytes, config) = match read(file).and_then(|bytes| Ok((bytes, settings.of(file)?))) {
+    let (bytes, config) = match read_plugin(file).and_then(|bytes| Ok((bytes, settings.of(file)?))) {
         Ok(both) => both,
         Err(problem) => return bad(&problem),
     };

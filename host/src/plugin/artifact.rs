@@ -38,6 +38,9 @@ pub enum ArtifactError {
     /// Wrapping failed.
     #[error("the core module cannot be made a component: {0}")]
     Wrap(String),
+    /// What wrapped it came to an end.
+    #[error("the core module cannot be made a component, and what tried ended before it was done: {0}")]
+    Lost(String),
 }
 
 /// A component's bytes and the digest of the file that they came from.
@@ -63,11 +66,22 @@ pub fn digest(bytes: &[u8]) -> Box<str> {
 }
 
 impl Artifact {
-    /// Looks at a file's bytes and wraps them if need be.
+    /// Looks at a file's bytes and wraps them if need be, in this process.
     ///
     /// # Errors
     /// When they are no plugin; the message says what to do.
     pub fn read(bytes: &[u8]) -> Result<Self, ArtifactError> {
+        Self::read_with(bytes, wrap)
+    }
+
+    /// The same with something else that makes components of core modules.
+    ///
+    /// # Errors
+    /// When they are no plugin; the message says what to do.
+    pub(super) fn read_with(
+        bytes: &[u8],
+        wrap: impl FnOnce(&[u8]) -> Result<Vec<u8>, ArtifactError>,
+    ) -> Result<Self, ArtifactError> {
         if bytes.starts_with(b"\x7fELF") {
             return Err(ArtifactError::Precompiled);
         }
@@ -82,6 +96,8 @@ impl Artifact {
         let file = digest(bytes);
         let (component, component_digest) = if Parser::is_component(bytes) {
             (bytes.to_vec(), file.clone())
+        } else if !is_described(bytes) {
+            return Err(ArtifactError::NoMetadata);
         } else {
             let component = wrap(bytes)?;
             let digest = digest(&component);
@@ -91,13 +107,16 @@ impl Artifact {
     }
 }
 
-fn wrap(module: &[u8]) -> Result<Vec<u8>, ArtifactError> {
-    let described = Parser::new(0).parse_all(module).any(|payload| {
+/// Whether a core module carries component metadata.
+fn is_described(module: &[u8]) -> bool {
+    Parser::new(0).parse_all(module).any(|payload| {
         matches!(payload, Ok(Payload::CustomSection(section)) if section.name().starts_with("component-type"))
-    });
-    if !described {
-        return Err(ArtifactError::NoMetadata);
-    }
+    })
+}
+
+/// Makes a component of a core module. What its metadata says is believed by the libraries that do: packages that need
+/// each other in a circle have them recurse without end, which nothing in this process can stop.
+pub(super) fn wrap(module: &[u8]) -> Result<Vec<u8>, ArtifactError> {
     wit_component::ComponentEncoder::default()
         .validate(true)
         .module(module)

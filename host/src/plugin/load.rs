@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::artifact::{Artifact, ArtifactError};
+use super::artifact::ArtifactError;
 use super::bindings::exports::sluicegate::policy::plugin::Manifest;
 use super::case::{Cases, Recorder};
 use super::component::{ComponentError, Linked};
@@ -144,7 +144,7 @@ impl Loaded {
         generation: u64,
         config: &PluginConfig,
     ) -> Result<Self, LoadError> {
-        let artifact = Artifact::read(bytes)?;
+        let artifact = services.runtime.compiler().artifact(bytes, source)?;
         let linked =
             Arc::new(Linked::new(&services.runtime, &artifact, source, config.memory_bytes, config.wasi)?);
         Ok(Self { digest: artifact.digest, source, generation, linked })

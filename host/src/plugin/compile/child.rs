@@ -1,6 +1,6 @@
-//! The process that compiles: this program, run again with a hidden command.
+//! The process that compiles, or makes a component of a core module: this program, run again with a hidden command.
 //!
-//! The component goes in by standard input, the sealed code comes out by standard output, and what is
+//! The bytes go in by standard input, the sealed code or the component comes out by standard output, and what is
 //! wrong by standard error. It gets nothing of our environment and no file of ours, bounds itself before it reads
 //! ([`super::limits`]), and is killed when it takes too long by the clock or when this process ends. How it
 //! ended says what was wrong; nothing that it does can do more harm than that.
@@ -18,6 +18,7 @@ use rustix::process::Signal;
 use super::CompileError;
 use super::limits::Limits;
 use super::sealed::Sealed;
+use crate::plugin::artifact::{ArtifactError, wrap};
 use crate::plugin::engine::engine;
 
 /// By the clock it may take this many times its CPU time, because it waits for the processor like others.
@@ -40,6 +41,15 @@ pub fn program() -> std::io::Result<PathBuf> {
     if link.exists() { Ok(link.into()) } else { std::env::current_exe() }
 }
 
+/// What the process does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// From a component to sealed code.
+    Compile,
+    /// From a core module to a component.
+    Wrap,
+}
+
 /// Runs the processes that compile.
 #[derive(Debug)]
 pub(super) struct Children {
@@ -57,17 +67,26 @@ impl Children {
 
     /// Compiles. Blocks until it is done, killed, or dead.
     pub(super) fn compile(&self, component: &[u8]) -> Result<Sealed, CompileError> {
-        let seats = if component.len() >= LARGE { &self.large } else { &self.small };
+        self.work(component, Work::Compile).map(Sealed::from_bytes)
+    }
+
+    /// Makes a component of a core module. Blocks until it is done, killed, or dead.
+    pub(super) fn wrap(&self, module: &[u8]) -> Result<Vec<u8>, CompileError> {
+        self.work(module, Work::Wrap)
+    }
+
+    fn work(&self, bytes: &[u8], work: Work) -> Result<Vec<u8>, CompileError> {
+        let seats = if bytes.len() >= LARGE { &self.large } else { &self.small };
         let _seat = seats.take();
-        let ended = self.run(component).map_err(CompileError::Start)?;
+        let ended = self.run(bytes, work).map_err(CompileError::Start)?;
         match ended.problem(self.limits) {
-            None => Ok(Sealed::from_bytes(ended.code)),
+            None => Ok(ended.code),
             Some(problem) => Err(problem),
         }
     }
 
-    fn run(&self, component: &[u8]) -> std::io::Result<Ended> {
-        let mut child = Killed(self.command().spawn()?);
+    fn run(&self, component: &[u8], work: Work) -> std::io::Result<Ended> {
+        let mut child = Killed(self.command(work).spawn()?);
         let (Some(mut stdin), Some(mut stdout), Some(mut stderr)) =
             (child.0.stdin.take(), child.0.stdout.take(), child.0.stderr.take())
         else {
@@ -104,7 +123,7 @@ impl Children {
         })
     }
 
-    fn command(&self) -> Command {
+    fn command(&self, work: Work) -> Command {
         use std::os::unix::process::CommandExt as _;
         let Limits { cpu_s, memory_mib } = self.limits;
         let mut command = Command::new(&self.program);
@@ -112,6 +131,7 @@ impl Children {
             .arg0("sluicegate")
             .args(["plugin", "compile"])
             .args(["--cpu-s", &cpu_s.to_string(), "--memory-mib", &memory_mib.to_string()])
+            .args((work == Work::Wrap).then_some("--wrap"))
             .env_clear()
             .envs([ALLOCATOR])
             .current_dir("/")
@@ -170,8 +190,8 @@ impl Ended {
 
 /// What runs in the process: from standard input to standard output, within `limits`.
 #[must_use]
-pub fn main(limits: Limits) -> ExitCode {
-    match compile(limits) {
+pub fn main(limits: Limits, work: Work) -> ExitCode {
+    match run(limits, work) {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
             let _ = writeln!(std::io::stderr(), "{problem}");
@@ -180,13 +200,24 @@ pub fn main(limits: Limits) -> ExitCode {
     }
 }
 
-fn compile(limits: Limits) -> Result<(), String> {
+fn run(limits: Limits, work: Work) -> Result<(), String> {
     limits.apply().map_err(|error| format!("it cannot bound itself: {error}"))?;
-    let mut component = Vec::new();
-    std::io::stdin().lock().read_to_end(&mut component).map_err(|error| error.to_string())?;
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    let made = match work {
+        Work::Compile => compile(&bytes)?,
+        Work::Wrap => wrap(&bytes).map_err(|error| match error {
+            ArtifactError::Wrap(why) => why,
+            other => other.to_string(),
+        })?,
+    };
+    std::io::stdout().lock().write_all(&made).map_err(|error| error.to_string())
+}
+
+fn compile(component: &[u8]) -> Result<Vec<u8>, String> {
     let engine = engine().map_err(|error| format!("{error:#}"))?;
-    let sealed = Sealed::compile(&engine, &component).map_err(|error| format!("{error:#}"))?;
-    std::io::stdout().lock().write_all(sealed.as_bytes()).map_err(|error| error.to_string())
+    let sealed = Sealed::compile(&engine, component).map_err(|error| format!("{error:#}"))?;
+    Ok(sealed.as_bytes().to_vec())
 }
 
 /// Those who may run at once.

@@ -29,12 +29,12 @@ use std::time::Instant;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-use super::artifact::Artifact;
+use super::artifact::{Artifact, ArtifactError};
 use crate::config::CompileConfig;
 use crate::policy::Source;
 use cache::Cache;
 use child::Children;
-pub use child::{main, program};
+pub use child::{Work, main, program};
 pub use limits::Limits;
 use sealed::Stamp;
 use tally::Tally;
@@ -82,6 +82,26 @@ impl CompileError {
     }
 }
 
+/// Tries in a process of its own whether a component can be made of a file that is a core module: for commands that then
+/// do it in theirs. Whatever else is wrong with the file is for them to find.
+///
+/// # Errors
+/// When that process came to an end over it.
+pub fn try_apart(program: PathBuf, bytes: &[u8]) -> Result<(), ArtifactError> {
+    let children = Children::new(program, Limits::from(CompileConfig::default()));
+    match Artifact::read_with(bytes, |module| wrap_apart(&children, module)) {
+        Err(lost @ ArtifactError::Lost(_)) => Err(lost),
+        _ => Ok(()),
+    }
+}
+
+fn wrap_apart(children: &Children, module: &[u8]) -> Result<Vec<u8>, ArtifactError> {
+    children.wrap(module).map_err(|error| match error {
+        CompileError::Invalid(why) => ArtifactError::Wrap(why),
+        lost => ArtifactError::Lost(lost.to_string()),
+    })
+}
+
 /// How components are compiled.
 #[derive(Debug, Clone, Default)]
 pub struct Compiling {
@@ -112,6 +132,16 @@ impl Compiler {
             children: program.map(|program| Children::new(program, Limits::from(limits))),
             cache: cache.map(Cache::new),
             tally: Tally::default(),
+        }
+    }
+
+    /// Looks at a file's bytes, and makes a component of a core module: of one that others wrote in a process of its own.
+    pub(super) fn artifact(&self, bytes: &[u8], source: Source) -> Result<Artifact, ArtifactError> {
+        match &self.children {
+            Some(children) if source == Source::File => {
+                Artifact::read_with(bytes, |module| wrap_apart(children, module))
+            }
+            _ => Artifact::read(bytes),
         }
     }
 
