@@ -27,6 +27,8 @@ impl Server {
         let out = fs::File::create(log).map_err(Error::io(format!("cannot write {}", log.display())))?;
         let child = Command::new(program)
             .args(arguments)
+            // What it keeps from run to run lies beside its log.
+            .current_dir(log.parent().unwrap_or(Path::new(".")))
             // Closed when this process ends, however it does: engines that watch it end too.
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
