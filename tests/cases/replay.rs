@@ -12,7 +12,11 @@ const TRAFFIC: &str = "--engines 4 --num-blocks 1000 --rate 10 --requests 300 --
 
 /// Exit code, stdout and stderr of the simulator's program.
 async fn sim(arguments: &str) -> (Option<i32>, String, String) {
-    let output = Command::new(places::sim()).args(arguments.split_whitespace()).output().await.unwrap();
+    let folder = tempdir().unwrap();
+    let mut command = Command::new(places::sim());
+    let output = command.args(arguments.split_whitespace()).current_dir(&folder).output().await.unwrap();
+    // It judges, and leaves nothing behind: least of all in the state of a router.
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code(), text(output.stdout), text(output.stderr))
 }

@@ -33,17 +33,21 @@ pub(super) struct Router {
     clock: Arc<ManualClock>,
     now: u64,
     block_tokens: u32,
+    _state: tempfile::TempDir,
 }
 
 impl Router {
     pub(super) fn new(args: &Args) -> Result<Self, ReplayError> {
         let address = |n: usize| format!("http://10.0.{}.{}:8000", n / 250, n % 250 + 1);
-        let config = from_flags(Flags {
+        let mut config = from_flags(Flags {
             config: args.config.clone(),
             plugins: args.plugins.clone(),
             backend: vec!["127.0.0.1:1".into()],
             ..Flags::default()
         })?;
+        // What a router has promoted and refused is its own: nothing of it is used here, and nothing added.
+        let state = tempfile::tempdir().map_err(ReplayError::State)?;
+        config.state_dir = state.path().into();
         let clock = ManualClock::at(1);
         let registry = Arc::new(Registry::default());
         let runtime = Arc::new(Runtime::start(None)?);
@@ -62,7 +66,7 @@ impl Router {
         let pool = config.pools.first().ok_or(ReplayError::TooMany)?;
         let block_tokens = pool.block_tokens;
         let lane = lane(spec, &config, registry, Arc::clone(&clock) as Arc<dyn Clock>);
-        Ok(Self { lane, catalog, clock, now: 1, block_tokens })
+        Ok(Self { lane, catalog, clock, now: 1, block_tokens, _state: state })
     }
 
     /// Moves its clock on.

@@ -31,6 +31,9 @@ pub enum ReplayError {
     /// Plugins cannot run here.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
+    /// There is no place for what a router keeps from run to run.
+    #[error("cannot make a temporary directory: {0}; set TMPDIR to one that can be written")]
+    State(std::io::Error),
     /// A request that the router would have refused.
     #[error("a request is refused: {0}")]
     Refused(String),
