@@ -3,7 +3,7 @@
 //! They are built for another target, so the host's own build cannot make them; without them the
 //! binary works all the same and says which command makes them.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::{env, fs};
 
 const NAMES: [&str; 3] = ["fairness", "prefix-affinity", "pd-split"];
@@ -35,6 +35,9 @@ fn main() {
 fn directory() -> PathBuf {
     match env::var_os("SLUICEGATE_PLUGINS") {
         Some(directory) => directory.into(),
-        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/plugins"),
+        // Asked for when it runs: builds of several checkouts may share this program.
+        None => {
+            PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../target/plugins")
+        }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Nanoseconds of a monotonic clock since some start.
 pub type Nanos = u64;
@@ -15,6 +15,12 @@ pub const MILLI: Nanos = 1_000_000;
 
 /// One second in [`Nanos`].
 pub const SECOND: Nanos = 1_000_000_000;
+
+/// A duration in [`Nanos`]; one that is longer than they can say is the longest.
+#[must_use]
+pub fn nanos(duration: Duration) -> Nanos {
+    Nanos::try_from(duration.as_nanos()).unwrap_or(Nanos::MAX)
+}
 
 /// A source of monotonic time.
 pub trait Clock: Send + Sync + std::fmt::Debug {
@@ -36,7 +42,7 @@ impl RealClock {
 
 impl Clock for RealClock {
     fn now(&self) -> Nanos {
-        u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX)
+        nanos(self.0.elapsed())
     }
 }
 

@@ -4,7 +4,18 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+mod dialect;
 mod publisher;
+
+pub use dialect::Dialect;
+/// Headers in which callers show who they are. They go to no engine that has a key of its own, and to no engine at
+/// all where tenants are configured.
+pub const CREDENTIALS: [http::HeaderName; 4] = [
+    http::header::AUTHORIZATION,
+    http::HeaderName::from_static("x-api-key"),
+    http::HeaderName::from_static("api-key"),
+    http::header::PROXY_AUTHORIZATION,
+];
 
 pub use publisher::{Attach, EventSource, Publisher, TcpAddress};
 
@@ -214,6 +225,8 @@ pub struct Url {
     pub port: u16,
     /// What precedes every request's path: empty, or `/…` without a slash at its end.
     pub base_path: Box<str>,
+    /// The Unix socket in whose place there is no host.
+    pub socket: Option<Box<str>>,
 }
 
 /// Why a text is no endpoint's URL.
@@ -223,16 +236,25 @@ pub enum UrlError {
     #[error("the scheme `{0}` is not spoken, only http and https")]
     Scheme(Box<str>),
     /// Something does not fit the form.
-    #[error("{0}; an endpoint is written `http://HOST:PORT`")]
+    #[error("{0}; an endpoint is written `http://HOST:PORT` or `unix:/PATH`")]
     Form(&'static str),
 }
 
+/// `HOST:PORT`, an IPv6 address in brackets.
+#[must_use]
+pub fn host_port(host: &str, port: u16) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+}
+
 impl Url {
-    /// Reads `[http[s]://]HOST[:PORT][/PATH]`.
+    /// Reads `[http[s]://]HOST[:PORT][/PATH]`, or `unix:/PATH` of a Unix socket.
     ///
     /// # Errors
     /// When the text has another form.
     pub fn parse(text: &str) -> Result<Self, UrlError> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            return Self::of_socket(path);
+        }
         let (https, rest) = match text.split_once("://") {
             None => (false, text),
             Some(("http", rest)) => (false, rest),
@@ -267,28 +289,47 @@ impl Url {
             host: host.to_ascii_lowercase().into(),
             port,
             base_path: path.trim_end_matches('/').into(),
+            socket: None,
         })
     }
 
-    /// `HOST:PORT`, an IPv6 address in brackets: the endpoint's name everywhere.
+    fn of_socket(path: &str) -> Result<Self, UrlError> {
+        if !path.starts_with('/') || path.ends_with('/') {
+            return Err(UrlError::Form("a Unix socket is named by its whole path"));
+        }
+        if path.bytes().any(|byte| !byte.is_ascii_graphic() || matches!(byte, b'?' | b'#' | b'%')) {
+            return Err(UrlError::Form("the path holds a character that must be escaped"));
+        }
+        Ok(Self {
+            https: false,
+            host: "localhost".into(),
+            port: 80,
+            base_path: "".into(),
+            socket: Some(path.into()),
+        })
+    }
+
+    /// `HOST:PORT`, an IPv6 address in brackets, or `unix:/PATH`: the endpoint's name everywhere.
     #[must_use]
     pub fn name(&self) -> String {
-        if self.host.contains(':') {
-            format!("[{}]:{}", self.host, self.port)
-        } else {
-            format!("{}:{}", self.host, self.port)
+        if let Some(path) = &self.socket {
+            return format!("unix:{path}");
         }
+        host_port(&self.host, self.port)
     }
 
     /// What stands in a request's `host` header.
     #[must_use]
     pub fn authority(&self) -> String {
-        self.name()
+        if self.socket.is_some() { self.host.to_string() } else { self.name() }
     }
 }
 
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.socket.is_some() {
+            return f.write_str(&self.name());
+        }
         let scheme = if self.https { "https" } else { "http" };
         write!(f, "{scheme}://{}{}", self.name(), self.base_path)
     }
@@ -336,6 +377,7 @@ mod tests {
             ("10.0.0.1:8000", "10.0.0.1:8000", "http://10.0.0.1:8000"),
             ("http://Pod-1.svc:8000/", "pod-1.svc:8000", "http://pod-1.svc:8000"),
             ("https://gpu", "gpu:443", "https://gpu:443"),
+            ("unix:/run/vllm.sock", "unix:/run/vllm.sock", "unix:/run/vllm.sock"),
             ("http://[::1]:80/a/b/", "[::1]:80", "http://[::1]:80/a/b"),
         ] {
             let url = Url::parse(text).unwrap();
@@ -361,6 +403,9 @@ mod tests {
             "a b:1",
             "::1:80",
             "a:1/ b",
+            "unix:run/x",
+            "unix:/run/",
+            "unix:/run/a b",
         ] {
             assert!(Url::parse(text).is_err(), "{text}");
         }

@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::{demo, engine, load, replay};
+use crate::{demo, engine, fair, load, replay, split};
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -18,6 +18,8 @@ enum Command {
     Engine(engine::Args),
     Load(load::Args),
     Replay(replay::Args),
+    Fairness(fair::Args),
+    Split(split::Args),
     Demo(demo::Args),
 }
 
@@ -40,6 +42,18 @@ pub fn main() -> ExitCode {
         Command::Load(args) => runtime.block_on(send_load(&args)),
         Command::Replay(args) => match replay::replay(&args) {
             Ok(report) => tell(&report, args.json),
+            Err(error) => failed(&error),
+        },
+        Command::Fairness(args) => match fair::run(&args) {
+            Ok(outcomes) => tell_fairness(&outcomes, args.json),
+            Err(error) => failed(&error),
+        },
+        Command::Split(args) => match split::run(&args, |mix, table| tell_split(mix, table, args.json)) {
+            Ok(rows) if args.json => {
+                println!("{}", serde_json::json!(rows));
+                ExitCode::SUCCESS
+            }
+            Ok(_) => ExitCode::SUCCESS,
             Err(error) => failed(&error),
         },
         Command::Demo(args) => match runtime.block_on(demo::run(&args)) {
@@ -71,6 +85,21 @@ fn tell(report: &load::Report, json: bool) -> ExitCode {
         print!("{report}");
     }
     ExitCode::SUCCESS
+}
+
+fn tell_fairness(outcomes: &[fair::Outcome], json: bool) -> ExitCode {
+    if json {
+        println!("{}", serde_json::json!(outcomes));
+    } else {
+        outcomes.iter().for_each(|outcome| print!("{outcome}"));
+    }
+    ExitCode::SUCCESS
+}
+
+fn tell_split(mix: &str, table: &str, json: bool) {
+    if !json {
+        println!("`{mix}`\n\n{table}");
+    }
 }
 
 fn failed(error: &dyn std::error::Error) -> ExitCode {

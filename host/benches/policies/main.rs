@@ -14,6 +14,7 @@
 )]
 
 mod native;
+mod waiting;
 mod world;
 
 use std::sync::Arc;
@@ -91,4 +92,5 @@ fn main() {
             median(shadowed_costs),
         );
     }
+    waiting::measure();
 }

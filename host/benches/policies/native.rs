@@ -12,8 +12,8 @@ use prefix_affinity::PrefixAffinity;
 use sluicegate::clock::MILLI;
 use sluicegate::config::PluginConfig;
 use sluicegate::policy::{
-    self, Builtin, Call, CallError, CallTimes, Chain, ColumnId, EndpointView, Health, LegStage, OnEmpty,
-    OnError, Plugin, Registry, Request, Slot, Source,
+    self, Builtin, Call, CallError, CallTimes, Chain, ColumnId, EndpointView, Event, Flows, Health, LegStage,
+    OnEmpty, OnError, Plugin, Registry, Request, Slot, Source,
 };
 use sluicegate::types::{self, Arm, Profile};
 use sluicegate_sdk as sdk;
@@ -22,16 +22,21 @@ use sluicegate_sdk::{Disaggregation as _, FlowControl as _, Policy, Scorer as _}
 /// The SDK's handles of columns, and the host's.
 type Handles = Arc<HashMap<u32, ColumnId>>;
 
+/// The instance that controls flow.
+pub(crate) fn own(registry: &Registry) -> Box<dyn policy::Own> {
+    Box::new(NativeOwn { policy: sdk::fake::configure("").unwrap(), handles: handles(registry) })
+}
+
+fn handles(registry: &Registry) -> Handles {
+    let all = Builtin::ALL.iter().map(|column| {
+        let id = registry.resolve(column.name()).unwrap();
+        (sdk::fake::columns().resolve(column.name()).unwrap().id(), id)
+    });
+    Arc::new(all.collect())
+}
+
 pub(crate) fn chain(registry: &Registry, columns: Arc<[ColumnId]>) -> Chain {
-    let handles: Handles = Arc::new(
-        Builtin::ALL
-            .iter()
-            .map(|column| {
-                let id = registry.resolve(column.name()).unwrap();
-                (sdk::fake::columns().resolve(column.name()).unwrap().id(), id)
-            })
-            .collect(),
-    );
+    let handles = handles(registry);
     Chain {
         name: "default".into(),
         columns,
@@ -132,7 +137,67 @@ impl policy::FlowControl for Native<Fairness> {
             rank: placement.rank,
             ceiling: placement.ceiling,
             ttl_ms: placement.ttl_ms,
+            kv_tokens: None,
         })
+    }
+}
+
+struct NativeOwn {
+    policy: Fairness,
+    handles: Handles,
+}
+
+impl policy::Own for NativeOwn {
+    fn select(
+        &mut self,
+        flows: &Arc<Flows>,
+        endpoints: &Arc<dyn EndpointView>,
+        count: u32,
+    ) -> Result<Vec<u32>, CallError> {
+        let flows = FlowsView { flows, handles: &self.handles };
+        let endpoints = EndpointsView { view: &**endpoints, handles: &self.handles };
+        Ok(self.policy.select(&flows, &endpoints, usize::try_from(count).unwrap()))
+    }
+
+    fn saturation(&mut self, endpoints: &Arc<dyn EndpointView>) -> Result<f32, CallError> {
+        Ok(self.policy.saturation(&EndpointsView { view: &**endpoints, handles: &self.handles }))
+    }
+
+    fn observe(&mut self, _: &Arc<[Event]>) -> Result<(), CallError> {
+        Ok(())
+    }
+
+    fn save(&mut self) -> Result<Option<Vec<u8>>, CallError> {
+        Ok(None)
+    }
+
+    fn restore(&mut self, _: &[u8]) -> Result<(), CallError> {
+        Ok(())
+    }
+}
+
+struct FlowsView<'a> {
+    flows: &'a Flows,
+    handles: &'a Handles,
+}
+
+impl sdk::FlowsView for FlowsView<'_> {
+    fn len(&self) -> usize {
+        self.flows.rows.len()
+    }
+
+    fn ids(&self) -> Vec<u32> {
+        self.flows.rows.iter().map(|row| row.id).collect()
+    }
+
+    fn name(&self, position: usize) -> String {
+        self.flows.rows[position].name.to_string()
+    }
+
+    fn column(&self, column: sdk::Column) -> Vec<f32> {
+        let id = usize::try_from(self.handles[&column.id()].0).unwrap();
+        let rows = self.flows.rows.iter();
+        rows.map(|row| row.value(Builtin::ALL[id]).unwrap_or(column.missing())).collect()
     }
 }
 
@@ -245,6 +310,10 @@ impl sdk::RequestView for RequestView<'_> {
 
     fn tpot_target(&self) -> Option<f32> {
         self.0.tpot_target_ms
+    }
+
+    fn ttl_ms(&self) -> Option<u32> {
+        self.0.ttl_ms
     }
 
     fn age_ms(&self) -> u32 {

@@ -6,9 +6,9 @@ use sluicegate::clock::{Clock, RealClock};
 use sluicegate::config::{Flags, from_flags};
 use sluicegate::plugin::{Catalog, Runtime};
 use sluicegate::policy::{Chain, PrefixSource, Registry, Request, Shadow, Stages};
-use sluicegate::pool::{EndpointSpec, Pool, PoolSpec, Report, Windows};
+use sluicegate::pool::{EndpointSpec, Pool, PoolSpec, Report};
 use sluicegate::prefix::{Exact, Index, Sessions};
-use sluicegate::route::{Lane, Measure, RouteMode, ShadowSink, Snapshot};
+use sluicegate::route::{Lane, RouteMode, ShadowSink, Snapshot};
 use sluicegate::types::{Api, Prompt, Role, Url};
 
 use crate::native;
@@ -36,11 +36,11 @@ impl World {
         let catalog = Catalog::load(&config, runtime, Arc::clone(&registry), Arc::clone(&clock));
         let lane = Arc::new(Lane {
             pool: Arc::new(Pool::new(spec(endpoints, split))),
-            index: Index::new(256 << 20),
-            measure: Measure::default(),
+            index: Arc::new(Index::new(256 << 20)),
+            measure: Arc::default(),
             exact: Arc::new(Exact::new(256 << 20)),
-            sessions: Sessions::new(1_024, u64::MAX),
-            windows: Windows::default(),
+            sessions: Arc::new(Sessions::new(1_024, u64::MAX)),
+            windows: Arc::default(),
             registry,
             mode: RouteMode::Follow,
             shadows: Some(Arc::new(LetsGo)),
@@ -155,6 +155,8 @@ fn spec(endpoints: usize, split: bool) -> PoolSpec {
         models: vec!["m".into()],
         aliases: Vec::new(),
         engine: None,
+        dialect: None,
         endpoints: (0..endpoints).map(endpoint).collect(),
+        ..PoolSpec::default()
     }
 }

@@ -9,7 +9,7 @@ use super::kv_events;
 use super::router::Call;
 use super::{Admin, AdminPool};
 use crate::clock::{MILLI, Nanos};
-use crate::pool::{Endpoint, Status, Why};
+use crate::pool::{Endpoint, Passage, Status, Why};
 use crate::route::Lane;
 
 /// All endpoints, and the queues in front of their pools.
@@ -77,10 +77,12 @@ fn shown(lane: &Lane, endpoint: &Endpoint, now: Nanos) -> Value {
         "models": &*report.models,
         "lora_active": report.lora_active,
         "draining": endpoint.draining(),
+        "circuit": circuit(lane, endpoint, now),
         "load": {
             "requests": load.requests(),
             "prefill_tokens": load.prefill_tokens(),
             "decode_tokens": load.decode_tokens(),
+            "limit": number(endpoint.limit.requests()),
         },
         "reported": {
             "waiting": number(engine.waiting()),
@@ -95,6 +97,22 @@ fn shown(lane: &Lane, endpoint: &Endpoint, now: Nanos) -> Value {
             "tpot_ms": number(latency.tpot_ms()),
             "prefill_tokens_per_s": number(latency.prefill_tokens_per_s()),
         },
+    })
+}
+
+fn circuit(lane: &Lane, endpoint: &Endpoint, now: Nanos) -> Value {
+    let circuit = &endpoint.circuit;
+    let (state, ejected_for) = match circuit.passage(now) {
+        Passage::Closed => ("closed", 0),
+        Passage::Open(until) => ("open", until.saturating_sub(now)),
+        Passage::HalfOpen => ("half_open", 0),
+    };
+    json!({
+        "state": state,
+        "ejected_for_ms": ejected_for / MILLI,
+        "ejections": circuit.ejections(),
+        "busy_for_ms": circuit.paused_for(now) / MILLI,
+        "share": circuit.share(now, lane.pool.ejection.slow_start),
     })
 }
 
@@ -119,6 +137,12 @@ fn pool_shown(admin: &AdminPool, now: Nanos) -> Value {
         "queue": {
             "waiting": waiting.collect::<Vec<_>>(),
             "bytes": queue.bytes,
+            "tokens": queue.tokens,
+            "flows": queue.waiting_flows,
+            "per_second": queue.per_second,
+            "jain_index": queue.jain,
+            "sessions": queue.sessions,
+            "session_tokens": queue.session_tokens,
             "saturation": number(queue.saturation),
             "running": queue.running,
         },

@@ -18,9 +18,19 @@ pub(super) fn may_write(headers: &HeaderMap) -> Result<(), &'static str> {
             "changes are only made through a loopback address: `Host` must be localhost, 127.0.0.1 or [::1]",
         );
     }
+    same_origin(headers)
+}
+
+/// Whether a request with these headers comes from no page, or from our own.
+///
+/// # Errors
+/// Why not, in words.
+pub(super) fn same_origin(headers: &HeaderMap) -> Result<(), &'static str> {
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let own = |origin: &str| ["http", "https"].iter().any(|scheme| origin == format!("{scheme}://{host}"));
     match headers.get(ORIGIN) {
         None => Ok(()),
-        Some(origin) if origin.to_str().is_ok_and(|origin| origin == format!("http://{host}")) => Ok(()),
+        Some(origin) if origin.to_str().is_ok_and(own) => Ok(()),
         Some(_) => Err("this request comes from a page of another origin, which may not change anything"),
     }
 }

@@ -6,13 +6,15 @@ use super::answer::{Answer, typed};
 use super::kv_events;
 use super::router::Call;
 use super::shadow;
+use super::tenants;
 use super::{Admin, AdminPool};
 use crate::clock::{Nanos, SECOND};
+use crate::flow::GateStatus;
 use crate::plugin::{Counted, PluginStatus, SeriesValue};
 use crate::policy::Plugin;
 use crate::policy::timing::BOUNDS;
-use crate::pool::{Endpoint, Status};
-use crate::telemetry::{Format, Page};
+use crate::pool::{Endpoint, Pool, Status};
+use crate::telemetry::{Format, Page, Resource, Usage};
 
 /// What was counted and how things stand.
 pub(super) fn metrics(admin: &Admin, call: &Call) -> Answer {
@@ -26,17 +28,29 @@ fn state(admin: &Admin, page: &mut Page) {
     let generation = admin.catalog.current().generation;
     page.gauge("policy_set_generation", "Swaps of the policy set since the start")
         .set(&[], generation as f64);
+    let reloads = admin.reloads.status();
+    let mut reloaded = page.counter("config_reloads", "Times that the configuration was read again");
+    for (outcome, count) in
+        [("applied", reloads.applied), ("unchanged", reloads.unchanged), ("refused", reloads.refused)]
+    {
+        reloaded.add(&[("outcome", outcome)], count);
+    }
+    page.gauge("config_in_force", "Whether the configuration is as its file says")
+        .set(&[], f64::from(u8::from(reloads.problem.is_none())));
     if let Some(directory) = &admin.directory {
         let listed = f64::from(u8::from(directory.load().problem.is_none()));
         page.gauge("plugin_directory_listed", "Whether the plugin directory can be listed").set(&[], listed);
     }
+    usage(page, admin.metrics.usage());
     for pool in &admin.lanes {
         queue(page, pool);
         kv_events::metrics(page, pool, now);
         for endpoint in pool.lane.pool.endpoints().iter() {
-            self::endpoint(page, &pool.lane.pool.name, endpoint, now);
+            self::endpoint(page, &pool.lane.pool, endpoint, now);
         }
     }
+    tenants::metrics(page, &admin.tenants, now);
+    page.counter("audit_lost", "Lines of the audit that could not be written").add(&[], admin.audit.lost());
     for compiled in admin.catalog.compiled() {
         page.histogram(
             "plugin_compile_seconds",
@@ -58,14 +72,27 @@ fn state(admin: &Admin, page: &mut Page) {
     }
 }
 
+fn usage(page: &mut Page, usage: &Usage) {
+    page.gauge("connections", "Connections of clients").set(&[], usage.held(Resource::Connections) as f64);
+    page.gauge("requests_in_flight", "Requests of clients, those that wait included")
+        .set(&[], usage.held(Resource::Requests) as f64);
+    page.gauge("buffered_bytes", "Bytes of request bodies that are held")
+        .set(&[], usage.held(Resource::BufferedBytes) as f64);
+    let mut hits = page.counter("limit_hits", "Times that a bound of `[limits]` was met, by its key");
+    for (limit, count) in usage.hits() {
+        hits.add(&[("limit", limit)], count);
+    }
+}
+
 fn queue(page: &mut Page, AdminPool { lane, gate }: &AdminPool) {
     let pool = ("pool", &*lane.pool.name);
     let status = gate.status();
     let mut waiting = page.gauge("queue_requests", "Requests that wait, by band");
     waiting.set(&[pool, ("band", "0")], 0.0);
-    for (band, requests) in status.waiting {
-        waiting.set(&[pool, ("band", &band.to_string())], requests as f64);
+    for (band, requests) in &status.waiting {
+        waiting.set(&[pool, ("band", &band.to_string())], *requests as f64);
     }
+    flows(page, pool, &status);
     page.gauge("queue_bytes", "Bytes of the bodies that wait").set(&[pool], status.bytes as f64);
     page.gauge("saturation", "How full the pool is, as flow control said last")
         .set(&[pool], status.saturation.into());
@@ -78,14 +105,45 @@ fn queue(page: &mut Page, AdminPool { lane, gate }: &AdminPool) {
         .add(&[pool], index.evictions());
 }
 
-fn endpoint(page: &mut Page, pool: &str, endpoint: &Endpoint, now: Nanos) {
-    let labels = [("pool", pool), ("endpoint", &*endpoint.name)];
+fn flows(page: &mut Page, pool: (&str, &str), status: &GateStatus) {
+    page.gauge("queue_tokens", "Tokens of the prompts that wait").set(&[pool], status.tokens as f64);
+    page.gauge("queue_flows", "Flows that wait").set(&[pool], status.waiting_flows as f64);
+    page.gauge("queue_drain_per_second", "Requests that went, a second, of late")
+        .set(&[pool], status.per_second);
+    page.gauge(
+        "fairness_jain_index",
+        "How equal the shares of the flows that wait are, by weight; 1 is equal",
+    )
+    .set(&[pool], status.jain);
+    page.gauge("sessions_active", "Sessions that hold a place in the caches")
+        .set(&[pool], status.sessions as f64);
+    page.gauge("sessions_tokens", "Tokens of their contexts").set(&[pool], status.session_tokens as f64);
+    for line in &status.lines {
+        let band = line.band.to_string();
+        let labels = [pool, ("band", &*band), ("flow", &*line.flow)];
+        page.counter("flow_requests", "Requests that went, by flow").add(&labels, line.requests);
+        page.counter("flow_tokens", "Tokens that they used").add(&labels, line.tokens);
+        page.counter("flow_wait_milliseconds", "Time that they waited")
+            .add(&labels, (line.waited_s * 1e3) as u64);
+    }
+}
+
+fn endpoint(page: &mut Page, pool: &Pool, endpoint: &Endpoint, now: Nanos) {
+    let labels = [("pool", &*pool.name), ("endpoint", &*endpoint.name)];
     let up = f64::from(u8::from(endpoint.health.status() == Status::Up));
     let draining = f64::from(u8::from(endpoint.draining()));
+    let circuit = &endpoint.circuit;
+    let ejected = f64::from(u8::from(!circuit.closed()));
+    let busy = f64::from(u8::from(circuit.paused(now)));
+    page.counter("endpoint_ejections", "Times that it was ejected because requests failed")
+        .add(&labels, circuit.ejections());
     let (load, engine, latency) = (&endpoint.load, &endpoint.engine, &endpoint.latency);
     for (name, help, value) in [
         ("endpoint_up", "Whether the endpoint answers", up),
         ("endpoint_draining", "Whether it takes nothing new", draining),
+        ("endpoint_ejected", "Whether it is ejected or being tried after that", ejected),
+        ("endpoint_busy", "Whether it asked to be left alone", busy),
+        ("endpoint_share", "Share of requests that it may get", circuit.share(now, pool.ejection.slow_start)),
         ("endpoint_requests", "Requests of ours that run there", load.requests() as f64),
         (
             "endpoint_prefill_tokens",
@@ -93,6 +151,11 @@ fn endpoint(page: &mut Page, pool: &str, endpoint: &Endpoint, now: Nanos) {
             load.prefill_tokens() as f64,
         ),
         ("endpoint_decode_tokens", "Tokens in the contexts that decode there", load.decode_tokens() as f64),
+        (
+            "endpoint_limit_requests",
+            "Requests that it serves well at once, learned",
+            endpoint.limit.requests().into(),
+        ),
         ("endpoint_engine_waiting", "Requests that wait inside the engine", engine.waiting().into()),
         ("endpoint_engine_running", "Requests that run inside the engine", engine.running().into()),
         ("endpoint_engine_kv_usage", "Share of the KV cache in use", engine.kv_usage().into()),

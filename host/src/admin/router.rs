@@ -1,10 +1,14 @@
 //! Which path is answered by which function.
 
+use std::net::SocketAddr;
+
 use http::request::Parts;
 use http::{Method, StatusCode};
 
 use super::answer::{Answer, error, wrong_method};
-use super::{Admin, cases, config, decisions, endpoints, guard, health, metrics, page, plugins};
+use super::{Admin, additions, cases, config, decisions, endpoints, health, metrics, page, plugins, tenants};
+use crate::audit::Deed;
+use crate::config::Right;
 
 /// A request, as far as handlers look at it.
 pub(super) struct Call {
@@ -21,38 +25,52 @@ pub(super) struct Call {
 type Handler = fn(&Admin, &Call) -> Answer;
 
 enum Route {
+    /// For everybody.
+    Open(&'static str, Handler),
     Read(&'static str, Handler),
-    Write(&'static str, Handler),
+    /// With what the audit calls it.
+    Write(&'static str, Handler, &'static str),
 }
 
 /// A `*` stands for one segment.
 const ROUTES: &[Route] = &[
     Route::Read("/", page::page),
-    Route::Read("/healthz", health::healthz),
-    Route::Read("/readyz", health::readyz),
+    Route::Open("/healthz", health::healthz),
+    Route::Open("/readyz", health::readyz),
     Route::Read("/metrics", metrics::metrics),
     Route::Read("/plugins", plugins::plugins),
     Route::Read("/plugins/*", plugins::plugin),
-    Route::Write("/plugins/*/promote", plugins::promote),
-    Route::Write("/plugins/*/rollback", plugins::rollback),
-    Route::Write("/plugins/*/off", plugins::off),
-    Route::Write("/plugins/*/on", plugins::on),
+    Route::Write("/plugins/*/promote", plugins::promote, "plugin.promote"),
+    Route::Write("/plugins/*/rollback", plugins::rollback, "plugin.rollback"),
+    Route::Write("/plugins/*/off", plugins::off, "plugin.off"),
+    Route::Write("/plugins/*/on", plugins::on, "plugin.on"),
     Route::Read("/plugins/*/cases", cases::cases),
     Route::Read("/plugins/*/cases/*", cases::case),
     Route::Read("/endpoints", endpoints::endpoints),
-    Route::Write("/endpoints/*/drain", endpoints::drain),
-    Route::Write("/endpoints/*/undrain", endpoints::undrain),
+    Route::Write("/endpoints", additions::add, "endpoint.add"),
+    Route::Write("/endpoints/*/remove", additions::remove, "endpoint.remove"),
+    Route::Write("/endpoints/*/drain", endpoints::drain, "endpoint.drain"),
+    Route::Write("/endpoints/*/undrain", endpoints::undrain, "endpoint.undrain"),
     Route::Read("/decisions", decisions::decisions),
     Route::Read("/decisions/*", decisions::decision),
+    Route::Read("/tenants", tenants::tenants),
     Route::Read("/config", config::config),
+    Route::Write("/config/reload", config::reload, "config.reload"),
 ];
 
-/// Answers one request.
-pub(super) fn answer(admin: &Admin, head: &Parts) -> Answer {
-    let found = ROUTES.iter().find_map(|route| {
-        let (Route::Read(pattern, _) | Route::Write(pattern, _)) = route;
-        Some((route, matched(pattern, head.uri.path())?))
-    });
+/// Answers one request from this address.
+pub(super) fn answer(admin: &Admin, head: &Parts, peer: SocketAddr) -> Answer {
+    let found = route_of(&head.method, head.uri.path());
+    // What is not there is told to those who may read.
+    let right = match &found {
+        Some((Route::Open(..), _)) => None,
+        Some((Route::Write(..), _)) if head.method == Method::POST => Some(Right::Operate),
+        _ => Some(Right::Read),
+    };
+    let who = match right.map(|right| admin.access.who(&head.headers, right)).transpose() {
+        Ok(who) => who.unwrap_or_default(),
+        Err(denied) => return denied.answer(),
+    };
     let Some((route, stars)) = found else {
         return error(StatusCode::NOT_FOUND, "nothing is here; `/` shows what there is");
     };
@@ -65,14 +83,43 @@ pub(super) fn answer(admin: &Admin, head: &Parts) -> Answer {
         accept: header(http::header::ACCEPT).into(),
     };
     match route {
-        Route::Read(_, handler) if matches!(head.method, Method::GET | Method::HEAD) => handler(admin, &call),
-        Route::Read(..) => wrong_method("GET, HEAD"),
-        Route::Write(_, handler) if head.method == Method::POST => match guard::may_write(&head.headers) {
-            Ok(()) => handler(admin, &call),
-            Err(why) => error(StatusCode::FORBIDDEN, why),
-        },
+        Route::Open(_, handler) | Route::Read(_, handler)
+            if matches!(head.method, Method::GET | Method::HEAD) =>
+        {
+            handler(admin, &call)
+        }
+        Route::Open(..) | Route::Read(..)
+            if route_of(&Method::POST, head.uri.path()).is_some_and(|found| writes(&found)) =>
+        {
+            wrong_method("GET, HEAD, POST")
+        }
+        Route::Open(..) | Route::Read(..) => wrong_method("GET, HEAD"),
+        Route::Write(_, handler, what) if head.method == Method::POST => {
+            let answer = handler(admin, &call);
+            let on = if call.name.is_empty() { decoded(&call.query) } else { call.name };
+            let deed = Deed::new(what, &on, &who).from(&peer.to_string());
+            admin.audit.note(&if answer.status().is_success() { deed } else { deed.failed() });
+            // What was done is on the disk before somebody relies on it.
+            admin.audit.flush();
+            answer
+        }
         Route::Write(..) => wrong_method("POST"),
     }
+}
+
+/// The route of a path, one that answers this method if there is one.
+fn route_of(method: &Method, path: &str) -> Option<(&'static Route, Vec<String>)> {
+    let of_path = || {
+        ROUTES.iter().filter_map(|route| {
+            let (Route::Open(pattern, _) | Route::Read(pattern, _) | Route::Write(pattern, ..)) = route;
+            Some((route, matched(pattern, path)?))
+        })
+    };
+    of_path().find(|found| writes(found) == (method == Method::POST)).or_else(|| of_path().next())
+}
+
+const fn writes((route, _): &(&Route, Vec<String>)) -> bool {
+    matches!(route, Route::Write(..))
 }
 
 /// What stands in the places of the pattern's `*`, when the path is of this pattern.
@@ -93,7 +140,7 @@ fn matched(pattern: &str, path: &str) -> Option<Vec<String>> {
 }
 
 /// Takes `%XX` for the byte that it stands for.
-fn decoded(segment: &str) -> String {
+pub(super) fn decoded(segment: &str) -> String {
     let mut bytes = Vec::with_capacity(segment.len());
     let mut rest = segment;
     while let Some((before, after)) = rest.split_once('%') {

@@ -1,10 +1,12 @@
 //! Connections to the admin listener.
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -28,8 +30,8 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Pause after a connection could not be accepted, which happens when the process has no more descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves the admin API until `shutdown` turns true.
-pub async fn serve(listener: TcpListener, admin: Arc<Admin>, mut shutdown: watch::Receiver<bool>) {
+/// Serves the admin API until `shutdown` turns true. Each request is answered by what `current` is when it comes.
+pub async fn serve(listener: TcpListener, current: Arc<ArcSwap<Admin>>, mut shutdown: watch::Receiver<bool>) {
     let free = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let next = async {
@@ -41,10 +43,10 @@ pub async fn serve(listener: TcpListener, admin: Arc<Admin>, mut shutdown: watch
             () = stopped(&mut shutdown) => return,
         };
         match accepted {
-            Ok((stream, _)) => {
-                let (admin, shutdown) = (Arc::clone(&admin), shutdown.clone());
+            Ok((stream, peer)) => {
+                let (current, shutdown) = (Arc::clone(&current), shutdown.clone());
                 tokio::spawn(async move {
-                    connection(stream, admin, shutdown).await;
+                    connection(stream, peer, current, shutdown).await;
                     drop(place);
                 });
             }
@@ -56,8 +58,13 @@ pub async fn serve(listener: TcpListener, admin: Arc<Admin>, mut shutdown: watch
     }
 }
 
-async fn connection(stream: TcpStream, admin: Arc<Admin>, mut shutdown: watch::Receiver<bool>) {
-    let service = service_fn(move |request| respond(Arc::clone(&admin), request));
+async fn connection(
+    stream: TcpStream,
+    peer: SocketAddr,
+    current: Arc<ArcSwap<Admin>>,
+    mut shutdown: watch::Receiver<bool>,
+) {
+    let service = service_fn(move |request| respond(current.load_full(), request, peer));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
@@ -78,8 +85,12 @@ async fn stopped(shutdown: &mut watch::Receiver<bool>) {
     let _ = shutdown.wait_for(|stop| *stop).await;
 }
 
-async fn respond(admin: Arc<Admin>, request: Request<Incoming>) -> Result<Answer, Infallible> {
+async fn respond(
+    admin: Arc<Admin>,
+    request: Request<Incoming>,
+    peer: SocketAddr,
+) -> Result<Answer, Infallible> {
     let (head, _) = request.into_parts();
-    let answered = tokio::task::spawn_blocking(move || router::answer(&admin, &head)).await;
+    let answered = tokio::task::spawn_blocking(move || router::answer(&admin, &head, peer)).await;
     Ok(answered.unwrap_or_else(|_| error(StatusCode::INTERNAL_SERVER_ERROR, "the answer could not be made")))
 }

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::*;
 use crate::clock::{ManualClock, SECOND};
 use crate::config::{Flags, from_flags};
-use crate::flow::Limits;
+use crate::flow::{Amount, Limits};
 use crate::plugin::Runtime;
 use crate::policy::Registry;
 use crate::pool::{EndpointSpec, Pool, PoolSpec, Report, Url};
@@ -41,11 +41,11 @@ fn admin() -> Arc<Admin> {
     };
     let lane = Lane {
         pool: Arc::new(Pool::new(spec)),
-        index: Index::new(1 << 20),
-        measure: crate::route::Measure::default(),
+        index: Arc::new(Index::new(1 << 20)),
+        measure: Arc::default(),
         exact: Arc::new(Exact::new(1 << 20)),
-        sessions: Sessions::new(10, SECOND),
-        windows: crate::pool::Windows::default(),
+        sessions: Arc::new(Sessions::new(10, SECOND)),
+        windows: Arc::default(),
         registry: Arc::new(Registry::default()),
         mode: crate::route::RouteMode::Follow,
         shadows: None,
@@ -56,13 +56,35 @@ fn admin() -> Arc<Admin> {
         directory: None,
         lanes: vec![AdminPool {
             lane: Arc::new(lane),
-            gate: Gate::new(Limits { max_requests: 1, max_bytes: 1 }, Box::new(|| ())),
+            gate: Gate::new(Limits::of(Amount { requests: 1, bytes: 1, tokens: 1 }), Box::new(|| ())),
         }],
+        access: Access::default(),
+        audit: Arc::new(Audit::start(&std::env::temp_dir().join("sluicegate-admin-tests")).unwrap()),
+        tenants: Arc::default(),
         metrics: Metrics::new(),
         decisions: Arc::new(Decisions::new(4)),
         config_json: serde_json::to_value(&config).unwrap(),
+        reloads: Arc::default(),
+        control: Arc::new(Nobody),
         clock,
     })
+}
+
+#[derive(Debug)]
+struct Nobody;
+
+impl Control for Nobody {
+    fn reload(&self) -> Reloaded {
+        Reloaded::Refused("nobody is there".into())
+    }
+
+    fn add_endpoint(&self, _: Addition) -> Result<(), EndpointRefusal> {
+        Err(EndpointRefusal::Ending)
+    }
+
+    fn remove_endpoint(&self, _: &str) -> Result<(), EndpointRefusal> {
+        Err(EndpointRefusal::Ending)
+    }
 }
 
 struct Running {
@@ -75,7 +97,8 @@ async fn start() -> Running {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (address, admin) = (listener.local_addr().unwrap(), admin());
     let (stop, stopped) = watch::channel(false);
-    tokio::spawn(serve(listener, Arc::clone(&admin), stopped));
+    let current = Arc::new(ArcSwap::from(Arc::clone(&admin)));
+    tokio::spawn(serve(listener, current, stopped));
     Running { address, admin, stop }
 }
 

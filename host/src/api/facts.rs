@@ -33,7 +33,7 @@ pub struct Facts {
     pub continues: Option<Box<str>>,
     /// Whether the end of the stream will carry usage: asked for, or always so in this API.
     pub include_usage: bool,
-    /// Whether the body holds one of [`splice::INTERNAL`].
+    /// Whether the body holds what [`splice::strip`] removes.
     pub internal: bool,
 }
 
@@ -171,7 +171,12 @@ impl<'a> Found<'a> {
             b"max_completion_tokens" => *first = value.count(),
             b"max_output_tokens" => *second = value.count(),
             b"max_tokens" => *third = value.count(),
-            b"sampling_params" if api == Api::Generate => {
+            b"vllm_xargs" => self.internal |= holds_internal(value),
+            b"sampling_params" => {
+                self.internal |= member(value, b"extra_args").is_some_and(holds_internal);
+                if api != Api::Generate {
+                    return Ok(());
+                }
                 let limit = member(value, b"max_new_tokens").or_else(|| member(value, b"max_tokens"));
                 *first = limit.and_then(Value::count);
             }
@@ -209,6 +214,10 @@ impl<'a> Found<'a> {
 /// A string that is not empty.
 fn owned(value: Value<'_>) -> Option<Box<str>> {
     value.text().filter(|text| !text.is_empty()).map(|text| text.to_str().into())
+}
+
+fn holds_internal(value: Value<'_>) -> bool {
+    splice::INTERNAL.iter().any(|key| member(value, key.as_bytes()).is_some())
 }
 
 fn is_true(value: Value<'_>) -> bool {

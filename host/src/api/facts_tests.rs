@@ -82,6 +82,11 @@ fn internal_fields_are_noticed_however_they_are_written() {
     assert!(facts(Api::Completions, r#"{"prompt":"a","kv_transfer_params":null}"#).internal);
     assert!(facts(Api::Completions, r#"{"prompt":"a","bootstrap\u005fhost":"x"}"#).internal);
     assert!(!facts(Api::Completions, r#"{"prompt":"kv_transfer_params"}"#).internal);
+    let nested = r#"{"prompt":"a","vllm_xargs":{"a":1,"kv_transfer_params":{}}}"#;
+    assert!(facts(Api::Completions, nested).internal);
+    let nested = r#"{"token_ids":[1],"sampling_params":{"extra_args":{"kv_transfer_params":{}}}}"#;
+    assert!(facts(Api::Generate, nested).internal);
+    assert!(!facts(Api::Generate, r#"{"token_ids":[1],"sampling_params":{"extra_args":{"x":{}}}}"#).internal);
 }
 
 #[test]

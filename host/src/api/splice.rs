@@ -18,6 +18,7 @@ pub const INTERNAL: &[&str] = &[
     "bootstrap_room",
     "bootstrap_pair_key",
     "disagg_prefill_dp_rank",
+    "decode_tp_size",
     "data_parallel_rank",
     "routed_dp_rank",
     "disaggregated_params",
@@ -74,6 +75,34 @@ pub fn remove(body: &Bytes, keys: &[&str]) -> Result<Bytes, SpliceError> {
     edit(body, &[], keys)
 }
 
+/// Removes everything by which engines are steered from inside: [`INTERNAL`] members, and those of the same names that
+/// vLLM takes from `vllm_xargs` and from `sampling_params.extra_args`.
+///
+/// # Errors
+///
+/// When the body is no JSON object.
+pub fn strip(body: &Bytes) -> Result<Bytes, SpliceError> {
+    let own = |inner: &Bytes| remove(inner, INTERNAL);
+    let body = within(&own(body)?, "vllm_xargs", own)?;
+    within(&body, "sampling_params", |params| within(params, "extra_args", own))
+}
+
+/// Edits the object that is the value of a member.
+fn within(
+    body: &Bytes,
+    key: &str,
+    edit: impl Fn(&Bytes) -> Result<Bytes, SpliceError>,
+) -> Result<Bytes, SpliceError> {
+    let Some(raw) = get(body, key)?.filter(|raw| raw.starts_with('{')) else { return Ok(body.clone()) };
+    let raw = Bytes::copy_from_slice(raw.as_bytes());
+    let edited = edit(&raw)?;
+    if edited == raw {
+        return Ok(body.clone());
+    }
+    let edited = std::str::from_utf8(&edited).map_err(|_| SpliceError::BadValue)?;
+    set(body, &[(key, edited)])
+}
+
 /// [`set`] and [`remove`] in one pass; a name in both is set.
 ///
 /// # Errors
@@ -103,6 +132,24 @@ pub fn get<'a>(body: &'a [u8], key: &str) -> Result<Option<&'a str>, SpliceError
     })?;
     // The scanner has seen that all of it is UTF-8, and values begin and end at ASCII.
     Ok(found.and_then(|(start, end)| std::str::from_utf8(body.get(start..end)?).ok()))
+}
+
+/// The raw JSON of several top-level members in one pass, in the order of `keys`; the last one of each name.
+///
+/// # Errors
+///
+/// When the body is no JSON object.
+pub fn members<'a>(body: &'a [u8], keys: &[&str]) -> Result<Vec<Option<&'a str>>, SpliceError> {
+    let mut found = vec![None; keys.len()];
+    walk(body, |name, at| {
+        for (key, place) in keys.iter().zip(&mut found) {
+            if name == key.as_bytes() {
+                *place = Some((at.value, at.end));
+            }
+        }
+    })?;
+    let text = |(start, end)| std::str::from_utf8(body.get(start..end)?).ok();
+    Ok(found.into_iter().map(|place| place.and_then(text)).collect())
 }
 
 /// Where a member stands: its key, its value, and the first byte after it.

@@ -127,3 +127,16 @@ proptest! {
         let _ = get(&noise, "a");
     }
 }
+
+#[test]
+fn what_steers_engines_is_stripped_wherever_they_read_it() {
+    let body = Bytes::from_static(
+        br#"{"a": 1,"kv_transfer_params":{}, "vllm_xargs":{"x":1, "kv\u005ftransfer_params":{}},"sampling_params": {"n":1,"extra_args":{"kv_transfer_params":1,"y":2}}}"#,
+    );
+    let stripped = strip(&body).unwrap();
+    assert_eq!(
+        std::str::from_utf8(&stripped).unwrap(),
+        r#"{"a": 1, "vllm_xargs":{"x":1},"sampling_params": {"n":1,"extra_args":{"y":2}}}"#
+    );
+    assert_eq!(strip(&stripped).unwrap(), stripped);
+}

@@ -36,6 +36,13 @@ impl Tokenizers {
     }
 }
 
+/// The same of those that another one does not name already.
+pub(super) fn problems_beyond(before: &Config, config: &Config) -> Vec<String> {
+    let known = |pool: &PoolConfig| before.pools.iter().any(|before| before.tokenizer == pool.tokenizer);
+    let pools = config.pools.iter().filter(|pool| !known(pool)).cloned().collect();
+    problems(&Config { pools, ..config.clone() })
+}
+
 /// What is wrong with the tokenizers that a configuration names, each with its pool.
 #[must_use]
 pub fn problems(config: &Config) -> Vec<String> {

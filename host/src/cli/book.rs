@@ -45,7 +45,14 @@ fn every_invariant_names_a_test_that_exists() {
 #[test]
 fn every_metric_is_in_the_book() {
     let book = read("docs/reference.md");
-    let sources = ["telemetry/metrics", "admin/metrics", "admin/kv_events", "admin/shadow"];
+    let sources = [
+        "telemetry/metrics",
+        "telemetry/split",
+        "admin/metrics",
+        "admin/kv_events",
+        "admin/shadow",
+        "admin/tenants",
+    ];
     let sources = sources.map(|file| read(&format!("host/src/{file}.rs"))).concat();
     // However its lines are broken.
     let sources = sources.split_whitespace().collect::<Vec<_>>().join(" ").replace("( ", "(");

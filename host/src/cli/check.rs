@@ -3,13 +3,13 @@
 use std::process::ExitCode;
 
 use super::output::{bad, good};
-use crate::app::tokens::problems;
+use crate::app::{secrets, tokens};
 use crate::config::{Config, Flags, from_flags};
 
 /// Reads the configuration as `serve` would, and says all that is wrong with it.
 pub(super) fn check(flags: Flags) -> ExitCode {
     match from_flags(flags) {
-        Ok(config) => match problems(&config).as_slice() {
+        Ok(config) => match [secrets::problems(&config), tokens::problems(&config)].concat().as_slice() {
             [] => good(&format!("ok: {}\n", summary(&config))),
             problems => bad(&problems.join("\n")),
         },

@@ -13,15 +13,18 @@ mod output;
 mod run;
 mod settings;
 mod sign;
+mod tenant;
 mod test;
 #[cfg(test)]
 mod tests;
+mod upgrade;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::app::Predecessor;
 use crate::config::{self, Flags};
 use crate::telemetry::log;
 use output::{bad, good};
@@ -39,6 +42,8 @@ struct Cli {
 enum Command {
     /// Serve requests.
     Serve(Set),
+    /// Hand the listening sockets of the process that serves to a new one, without a refused connection.
+    Upgrade(upgrade::Upgrade),
     /// Check a configuration without opening a socket: every error, or a summary.
     Check(Set),
     /// Measure how fast an idle endpoint is, and print what a configuration may say of it.
@@ -48,11 +53,22 @@ enum Command {
         #[command(subcommand)]
         what: ConfigCommand,
     },
+    /// Work with those who share the endpoints.
+    Tenant {
+        #[command(subcommand)]
+        what: TenantCommand,
+    },
     /// Work with a plugin's file.
     Plugin {
         #[command(subcommand)]
         what: PluginCommand,
     },
+}
+
+#[derive(Debug, Subcommand)]
+enum TenantCommand {
+    /// Make an API key, and print it and its hash for `key_hashes`. The key is kept nowhere.
+    Key(tenant::Key),
 }
 
 #[derive(Debug, Subcommand)]
@@ -162,6 +178,7 @@ pub fn run() -> ExitCode {
 fn execute(command: Command) -> ExitCode {
     match command {
         Command::Serve(set) => serve(set),
+        Command::Upgrade(upgrade) => upgrade::run(upgrade),
         Command::Check(set) => check::check(set.into()),
         Command::Calibrate(args) => calibrate::run(&args),
         Command::Config { what: ConfigCommand::Print(set) } => match config::from_flags(set.into()) {
@@ -169,6 +186,7 @@ fn execute(command: Command) -> ExitCode {
             Err(errors) => bad(&errors),
         },
         Command::Config { what: ConfigCommand::Schema } => good(&format!("{:#}\n", config::schema())),
+        Command::Tenant { what: TenantCommand::Key(key) } => tenant::key(&key),
         Command::Plugin { what } => plugin(what),
     }
 }
@@ -188,12 +206,20 @@ fn plugin(command: PluginCommand) -> ExitCode {
 }
 
 fn serve(set: Set) -> ExitCode {
-    let config = match config::from_flags(set.into()) {
+    let predecessor = match Predecessor::find() {
+        Ok(predecessor) => predecessor,
+        Err(error) => return bad(&format!("the process before hands nothing over: {error}")),
+    };
+    let flags = Flags::from(set);
+    let config = match config::from_flags(flags.clone()) {
         Ok(config) => config,
-        Err(errors) => return bad(&errors),
+        Err(errors) => {
+            predecessor.inspect(|predecessor| predecessor.failed(&errors));
+            return bad(&errors);
+        }
     };
     log::init();
-    match crate::app::run(config) {
+    match crate::app::run(flags, config, predecessor) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => bad(&error),
     }

@@ -1,14 +1,22 @@
 //! From a parsed file to a [`Config`], section by section.
 
+mod net;
+
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::path::Path;
 
+use self::net::{health, pool_tls, tls};
+use super::callers::{admin_tokens, callers, objectives, open_admin, tenants};
 use super::error::nearest;
 use super::model::{
-    AskForEvents, ChainConfig, ChainUse, Config, EndpointConfig, EngineChoice, Grants, Guardrails, Limits,
-    Listen, Mode, PluginConfig, PoolConfig, QueueConfig, Scrape, TrialMode, Unlisted, Wasi, Watch, WatchMode,
+    AskForEvents, ChainConfig, ChainUse, Config, DialectChoice, EndpointConfig, EngineChoice, EnginePriority,
+    Forwarded, Grants, Guardrails, HttpVersion, Limits, Listen, Mode, PluginConfig, PoolConfig, Resolve,
+    Scrape, Traceparent, TrialMode, Unlisted, Wasi, Watch, WatchMode,
 };
+use super::queue::queue;
 use super::read::{Item, Table};
+use super::secret::secret;
 use super::supply::supply;
 use crate::types::{Attach, EventSource, Publisher, Role, TcpAddress, Url};
 
@@ -20,6 +28,7 @@ pub(super) fn config(root: &Table<'_>, dir: &Path) -> Config {
     let watched = root.table("plugins");
     let chains = chains(root);
     let pools = pools(root, &chains, dir);
+    let tenants = tenants(root);
     let (supply, compile) = supply(&watched);
     let config = Config {
         listen: root.with("listen", listen).unwrap_or_else(|| Listen(String::new())),
@@ -35,14 +44,29 @@ pub(super) fn config(root: &Table<'_>, dir: &Path) -> Config {
         },
         supply,
         compile,
+        tls: tls(&root.table("tls"), dir),
+        forwarded: root.word("forwarded").unwrap_or(Forwarded::Append),
+        traceparent: root.word("traceparent").unwrap_or(Traceparent::Pass),
         limits: limits(&root.table("limits")),
         scrape: scrape(&root.table("scrape")),
+        callers: callers(&root.table("callers"), &tenants),
+        tenants,
+        objectives: objectives(root),
+        admin_tokens: admin_tokens(root, dir),
         plugins: plugins(root),
         chains,
         pools,
     };
+    if config.admin.socket().is_some() {
+        root.error("admin", "is no Unix socket; write `HOST:PORT`", None);
+    }
     if config.listen == config.admin && !config.listen.any_port() {
         root.error("admin", "is the same address as `listen`", None);
+    }
+    if let Some(problem) = open_admin(&config.admin, &config.admin_tokens)
+        && !config.admin.as_str().is_empty()
+    {
+        root.error("admin", problem, None);
     }
     config
 }
@@ -62,6 +86,7 @@ fn guardrails(table: &Table<'_>) -> Guardrails {
         error_rate: number("error_rate"),
         preemption_ratio: number("preemption_ratio"),
         herding: number("herding"),
+        files: table.flag("files"),
     }
 }
 
@@ -73,6 +98,10 @@ fn limits(table: &Table<'_>) -> Limits {
         header_timeout: table.millis("header_timeout_ms"),
         body_timeout: table.millis("body_timeout_ms"),
         drain_timeout: table.millis("drain_timeout_ms"),
+        handover_timeout: table.millis("handover_timeout_ms"),
+        write_timeout: table.millis("write_timeout_ms"),
+        requests: table.usize("requests"),
+        buffered_bytes: table.usize("buffered_bytes"),
         policy: table.millis("policy_ms"),
     }
 }
@@ -80,6 +109,7 @@ fn limits(table: &Table<'_>) -> Limits {
 fn scrape(table: &Table<'_>) -> Scrape {
     Scrape {
         interval: table.millis("interval_ms"),
+        busy_interval: table.millis("busy_interval_ms").min(table.millis("interval_ms")),
         timeout: table.millis("timeout_ms"),
         models_interval: table.millis("models_interval_ms"),
         page_bytes: table.usize("page_bytes"),
@@ -249,25 +279,37 @@ fn pool(table: &Table<'_>, chains: &[ChainConfig], dir: &Path, taken: &mut Taken
         }
     }
     let endpoints =
-        table.tables("endpoints").iter().filter_map(|table| endpoint(table, &name, taken)).collect();
+        table.tables("endpoints").iter().filter_map(|table| endpoint(table, dir, &name, taken)).collect();
     PoolConfig {
         chain,
         models,
         aliases,
         engine: table.with("engine", engine).unwrap_or(EngineChoice::Auto),
+        dialect: table.with("dialect", dialect).unwrap_or(DialectChoice::Auto),
         endpoints,
+        http_version: table.word("http_version").unwrap_or(HttpVersion::Auto),
+        tls: pool_tls(&table.table("tls"), dir),
         connect_timeout: table.millis("connect_timeout_ms"),
         first_byte_timeout: table.millis("first_byte_timeout_ms"),
         idle_timeout: table.millis("idle_timeout_ms"),
+        prefill_timeout: table.millis("prefill_timeout_ms"),
+        total_timeout: table.millis_option("total_timeout_ms"),
         retry_percent: table.u32("retry_percent"),
         retry_min_per_s: table.u32("retry_min_per_s"),
         inject_usage: table.flag("inject_usage"),
         block_tokens: table.u32("block_tokens"),
         index_bytes: table.usize("index_bytes"),
+        session_ttl: table.millis("session_ttl_ms"),
+        admin_endpoints: table.flag("admin_endpoints"),
+        resolve_every: table.millis("resolve_ms"),
+        dns: dns(table),
         ask_for_events: table.word("kv_events").unwrap_or(AskForEvents::Off),
         tokenizer: table.text_option("tokenizer").map(|path| dir.join(&*path)),
         tokenize: table.millis("tokenize_ms"),
         tokenizer_cache_bytes: table.usize("tokenizer_cache_bytes"),
+        api_key: secret(table, "api_key", dir),
+        engine_priority: table.word("engine_priority").unwrap_or(EnginePriority::Off),
+        health: health(&table.table("health")),
         queue: queue(&table.table("queue")),
         name,
     }
@@ -283,6 +325,16 @@ fn claim(table: &Table<'_>, key: &str, taken: &mut BTreeMap<Box<str>, Box<str>>,
     }
 }
 
+fn dns(table: &Table<'_>) -> Option<SocketAddr> {
+    table.with("dns", |item| match item.text()?.parse() {
+        Ok(server) => Some(server),
+        Err(_) => {
+            item.error("expected ADDRESS:PORT, such as 10.0.0.53:53");
+            None
+        }
+    })
+}
+
 fn engine(item: &Item<'_, '_>) -> Option<EngineChoice> {
     match item.value().as_str() {
         Some("auto") => Some(EngineChoice::Auto),
@@ -290,7 +342,14 @@ fn engine(item: &Item<'_, '_>) -> Option<EngineChoice> {
     }
 }
 
-fn endpoint(table: &Table<'_>, pool: &str, taken: &mut Taken) -> Option<EndpointConfig> {
+fn dialect(item: &Item<'_, '_>) -> Option<DialectChoice> {
+    match item.value().as_str() {
+        Some("auto") => Some(DialectChoice::Auto),
+        _ => item.word().map(DialectChoice::Is),
+    }
+}
+
+fn endpoint(table: &Table<'_>, dir: &Path, pool: &str, taken: &mut Taken) -> Option<EndpointConfig> {
     let url = table.with("url", |item| match Url::parse(item.text()?) {
         Ok(url) => Some(url),
         Err(error) => {
@@ -299,15 +358,18 @@ fn endpoint(table: &Table<'_>, pool: &str, taken: &mut Taken) -> Option<Endpoint
         }
     });
     // The rest is read in any case, for its errors.
+    let resolve = table.word("resolve").unwrap_or(Resolve::Off);
     let role = table.word("role").unwrap_or(Role::Both);
     let weight = table.number("weight").unwrap_or(1.0);
     let labels = table.map("labels");
+    let api_key = secret(table, "api_key", dir);
     let kv_events = table.has("kv_events").then(|| event_source(&table.table("kv_events"))).flatten();
+    let bootstrap_port = table.u32_option("bootstrap_port").and_then(|port| u16::try_from(port).ok());
     let url = url?;
     if let Some(other) = taken.endpoints.insert(url.name(), pool.into()) {
         table.error("url", format!("`{}` is already an endpoint of pool `{other}`", url.name()), None);
     }
-    Some(EndpointConfig { url, role, weight, labels, kv_events })
+    Some(EndpointConfig { url, resolve, role, weight, labels, api_key, kv_events, bootstrap_port })
 }
 
 fn event_source(table: &Table<'_>) -> Option<EventSource> {
@@ -333,16 +395,7 @@ fn event_source(table: &Table<'_>) -> Option<EventSource> {
     Some(source)
 }
 
-fn queue(table: &Table<'_>) -> QueueConfig {
-    QueueConfig {
-        max_requests: table.usize("max_requests"),
-        max_bytes: table.usize("max_bytes"),
-        ttl: table.millis("ttl_ms"),
-        empty_ttl: table.millis("empty_ttl_ms"),
-    }
-}
-
-fn unique_name(table: &Table<'_>, taken: &mut BTreeSet<Box<str>>) -> Box<str> {
+pub(super) fn unique_name(table: &Table<'_>, taken: &mut BTreeSet<Box<str>>) -> Box<str> {
     let Some(name) = table.with("name", |item| item.text().map(Box::<str>::from)) else {
         return Box::default();
     };

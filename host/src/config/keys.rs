@@ -1,20 +1,32 @@
 //! Every key that a configuration may hold: the one source of bounds, defaults and documentation.
 
+mod callers;
+mod health;
+mod limits;
+mod net;
 mod plugins;
+mod queue;
 
+pub use self::callers::{ADMIN_TOKEN, CALLERS, OBJECTIVE, TENANT};
+pub use self::health::HEALTH;
+pub use self::limits::LIMITS;
+pub use self::net::{POOL_TLS, TLS};
 pub use self::plugins::{BESIDE, BESIDE_NEXT, GUARDRAILS, PLUGIN, PLUGINS, SHARE};
+pub use self::queue::{BANDS, QUEUE};
 
 /// What a value must be.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
     /// Any text.
     Text,
-    /// `HOST:PORT`.
+    /// `HOST:PORT` or `unix:/PATH`.
     Listen,
     /// `true` or `false`.
     Flag,
     /// A whole number within these bounds.
     Integer(u64, u64),
+    /// The same where it may be negative.
+    Signed(i64, i64),
     /// A number within these bounds.
     Number(f64, f64),
     /// Bytes: a whole number, or text such as `"64 MiB"`; within these bounds.
@@ -119,7 +131,12 @@ use Kind::{Bytes, Flag, Integer, Items, Json, Map, Number, Table, Tables, Text, 
 pub static ROOT: Section = Section {
     title: "",
     keys: &[
-        key("listen", Kind::Listen, r#""127.0.0.1:8080""#, "Where clients connect."),
+        key(
+            "listen",
+            Kind::Listen,
+            r#""127.0.0.1:8080""#,
+            "Where clients connect; a Unix socket is written `unix:/PATH`.",
+        ),
         key(
             "admin",
             Kind::Listen,
@@ -133,9 +150,35 @@ pub static ROOT: Section = Section {
             "Directory of what must outlive a restart; relative to this file.",
         ),
         key("observe", Flag, "false", "Policies are asked and their decisions recorded, but not followed."),
+        key(
+            "forwarded",
+            Word(&["append", "replace", "off"]),
+            r#""append""#,
+            "What `x-forwarded-for`, `-proto`, `-host` and `forwarded` tell engines: the client's address after what it says \
+             itself, that alone, or nothing.",
+        ),
+        key(
+            "traceparent",
+            Word(&["pass", "make"]),
+            r#""pass""#,
+            "\"make\" gives requests without a W3C trace context one; a valid one is passed on in any case.",
+        ),
         optional("plugins", Table(&PLUGINS), "The watched directory."),
+        optional("tls", Table(&TLS), "TLS for clients. None: they are served in the clear."),
         optional("limits", Table(&LIMITS), "Bounds of the proxy itself."),
         optional("scrape", Table(&SCRAPE), "How endpoints are asked for their metrics."),
+        optional("callers", Table(&CALLERS), "How callers are told apart."),
+        optional(
+            "tenant",
+            Tables(&TENANT),
+            "One of those who share the endpoints; with one, callers need a key.",
+        ),
+        optional("objective", Tables(&OBJECTIVE), "What requests may call their purpose, and its priority."),
+        optional(
+            "admin_token",
+            Tables(&ADMIN_TOKEN),
+            "A token of the admin API; with one, every call but the health checks needs one.",
+        ),
         optional("plugin", Tables(&PLUGIN), "One plugin; those that are not named run with the defaults."),
         optional(
             "chain",
@@ -143,50 +186,6 @@ pub static ROOT: Section = Section {
             "Plugins that serve a pool together; without one every active plugin serves every pool.",
         ),
         optional("pool", Tables(&POOL), "Endpoints that serve the same models."),
-    ],
-};
-
-/// `[limits]`
-pub static LIMITS: Section = Section {
-    title: "[limits]",
-    keys: &[
-        key(
-            "body_bytes",
-            Bytes(1_024, 16 * GIB),
-            r#""64 MiB""#,
-            "Longest request body; a longer one is answered 413.",
-        ),
-        key(
-            "header_bytes",
-            Bytes(8_192, 1 << 20),
-            r#""64 KiB""#,
-            "Longest request head; a longer one is answered 431.",
-        ),
-        key("connections", Integer(1, 1_000_000), "10000", "Client connections at a time."),
-        key(
-            "header_timeout_ms",
-            Integer(10, HOUR_MS),
-            "30000",
-            "Time in which a client must send a request's head.",
-        ),
-        key(
-            "body_timeout_ms",
-            Integer(10, HOUR_MS),
-            "60000",
-            "Time in which a client must send more of a body that it began.",
-        ),
-        key(
-            "drain_timeout_ms",
-            Integer(0, 24 * HOUR_MS),
-            "30000",
-            "Time that running requests have when the proxy shuts down.",
-        ),
-        key(
-            "policy_ms",
-            Integer(1, 10_000),
-            "10",
-            "CPU time that all policies of one request have together; the rest then take their defaults.",
-        ),
     ],
 };
 
@@ -199,6 +198,12 @@ pub static SCRAPE: Section = Section {
             Integer(50, HOUR_MS),
             "1000",
             "Time between two readings of an endpoint's metrics.",
+        ),
+        key(
+            "busy_interval_ms",
+            Integer(50, HOUR_MS),
+            "200",
+            "The same while the endpoint has much to do; never longer than `interval_ms`.",
         ),
         key("timeout_ms", Integer(10, 60_000), "2000", "Time in which an endpoint must answer."),
         key(
@@ -254,7 +259,21 @@ pub static POOL: Section = Section {
             r#""auto""#,
             "The kind of its endpoints.",
         ),
+        key(
+            "dialect",
+            Word(&["auto", "nixl", "mooncake", "sglang", "storage", "offloading", "trtllm", "moriio"]),
+            r#""auto""#,
+            "How prefill hands over to decode. \"auto\": as its engines usually do, and only where endpoints have one role alone.",
+        ),
         key("endpoints", Items(&ENDPOINT), "[]", "Its endpoints: a URL, or a table."),
+        key(
+            "http_version",
+            Word(&["auto", "1", "2"]),
+            r#""auto""#,
+            "The version of HTTP that is spoken to its endpoints: \"auto\" is 2 where an https endpoint offers it, else 1.1; \
+             \"2\" is spoken in the clear too, by prior knowledge.",
+        ),
+        optional("tls", Table(&POOL_TLS), "Whom of its https endpoints to believe."),
         key(
             "connect_timeout_ms",
             Integer(10, HOUR_MS),
@@ -272,6 +291,17 @@ pub static POOL: Section = Section {
             Integer(10, 24 * HOUR_MS),
             "300000",
             "Time in which an answer that began must go on.",
+        ),
+        optional(
+            "total_timeout_ms",
+            Integer(10, 24 * HOUR_MS),
+            "Time from a request's arrival to the end of its answer, its wait included. None: no bound but the others.",
+        ),
+        key(
+            "prefill_timeout_ms",
+            Integer(10, 24 * HOUR_MS),
+            "60000",
+            "Time in which a prefill for another endpoint must be done; then it is tried elsewhere.",
         ),
         key(
             "retry_percent",
@@ -292,6 +322,29 @@ pub static POOL: Section = Section {
             Bytes(1 << 16, 1 << 40),
             r#""256 MiB""#,
             "Memory of the prefix index at most; what engines report has as much again.",
+        ),
+        key(
+            "session_ttl_ms",
+            Integer(1_000, 7 * 24 * HOUR_MS),
+            "3600000",
+            "Time after its last request for which a session, and an answer that an engine has kept, is remembered.",
+        ),
+        key(
+            "admin_endpoints",
+            Flag,
+            "false",
+            "Whether the admin API may add endpoints, and take away those that it has added.",
+        ),
+        key(
+            "resolve_ms",
+            Integer(50, HOUR_MS),
+            "5000",
+            "Time between two look-ups of hosts whose `resolve` is not \"off\".",
+        ),
+        optional(
+            "dns",
+            Text,
+            "`ADDRESS:PORT` of the DNS server that is asked for SRV records. None: those of the system.",
         ),
         key(
             "kv_events",
@@ -316,6 +369,18 @@ pub static POOL: Section = Section {
             r#""64 MiB""#,
             "Memory of what was tokenized before at most.",
         ),
+        optional(
+            "api_key",
+            Text,
+            "Where the key lies that its endpoints are shown, \"file:PATH\" or \"env:NAME\"; it takes the place of the caller's.",
+        ),
+        key(
+            "engine_priority",
+            Word(&["off", "lower-first", "higher-first"]),
+            r#""off""#,
+            "Whether engines are told band and rank in the body's `priority`, in the place of what the client said there: vLLM takes the lower first.",
+        ),
+        optional("health", Table(&HEALTH), "When an endpoint is out, and how it comes back."),
         optional("queue", Table(&QUEUE), "What waits in front of this pool."),
     ],
 };
@@ -324,14 +389,30 @@ pub static POOL: Section = Section {
 pub static ENDPOINT: Section = Section {
     title: "pool.endpoints",
     keys: &[
-        required("url", Text, "`http://HOST:PORT`; without a scheme it is http."),
+        required(
+            "url",
+            Text,
+            "`http://HOST:PORT`, `https://HOST:PORT` or `unix:/PATH`; without a scheme it is http.",
+        ),
+        key(
+            "resolve",
+            Word(&["off", "addresses", "srv"]),
+            r#""off""#,
+            "What its host stands for: one endpoint, one for each address (A and AAAA) that it is resolved to, or one for each target of its SRV records.",
+        ),
         key("role", Word(&["both", "prefill", "decode"]), r#""both""#, "What it may do."),
         key("weight", Number(0.001, 1e6), "1.0", "Its share against the others, for policies."),
         key("labels", Map, "{}", "For policies, under label:KEY."),
+        optional("api_key", Text, "Where its own key lies. None: the pool's."),
         optional(
             "kv_events",
             Kind::Short(&KV_EVENTS),
             "Where its engine publishes what it caches. None: what the pool's `kv_events` says.",
+        ),
+        optional(
+            "bootstrap_port",
+            Integer(1, 65_535),
+            "Port at which its engine introduces prefill and decode to each other. None: its dialect's usual one (8998; offloading 7777).",
         ),
     ],
 };
@@ -354,22 +435,6 @@ pub static KV_EVENTS: Section = Section {
             Integer(1, 256),
             "1",
             "Data-parallel ranks; each publishes and replays one port further on.",
-        ),
-    ],
-};
-
-/// A pool's `queue`.
-pub static QUEUE: Section = Section {
-    title: "[pool.queue]",
-    keys: &[
-        key("max_requests", Integer(0, 10_000_000), "10000", "Requests that wait at most; more are refused."),
-        key("max_bytes", Bytes(0, 1 << 40), r#""1 GiB""#, "Bytes of bodies that wait at most."),
-        key("ttl_ms", Integer(1, 24 * HOUR_MS), "60000", "Time that a request waits at most."),
-        key(
-            "empty_ttl_ms",
-            Integer(1, 24 * HOUR_MS),
-            "30000",
-            "The same while the pool has no endpoint that can be used.",
         ),
     ],
 };

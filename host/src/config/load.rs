@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use toml::de::DeTable;
 
+use super::callers::open_admin;
 use super::error::{ConfigError, ConfigErrors};
 use super::keys::{BESIDE, BESIDE_NEXT, ROOT, Section};
-use super::model::{Config, EndpointConfig, Listen, Mode, PoolConfig};
+use super::model::{Config, EndpointConfig, Listen, Mode, PoolConfig, Resolve};
 use super::read::{Source, Table};
 use super::{DEFAULT, build};
 use crate::types::{Role, Url};
@@ -124,6 +125,9 @@ pub fn from_flags(flags: Flags) -> Result<Config, ConfigErrors> {
     if config.listen == config.admin && !config.listen.any_port() {
         wrong("--listen", format!("`{}` is also the admin address", config.listen));
     }
+    if let Some(problem) = open_admin(&config.admin, &config.admin_tokens) {
+        wrong("--admin", problem);
+    }
     if let Some(dir) = flags.plugins {
         config.plugins_dir = Some(dir);
     }
@@ -137,7 +141,16 @@ pub fn from_flags(flags: Flags) -> Result<Config, ConfigErrors> {
             }
             Ok(url) => {
                 let (role, weight, labels) = (Role::Both, 1.0, Vec::new());
-                endpoints.push(EndpointConfig { url, role, weight, labels, kv_events: None });
+                endpoints.push(EndpointConfig {
+                    url,
+                    resolve: Resolve::Off,
+                    role,
+                    weight,
+                    labels,
+                    api_key: None,
+                    kv_events: None,
+                    bootstrap_port: None,
+                });
             }
             Err(error) => wrong("--backend", format!("`{text}`: {error}")),
         }

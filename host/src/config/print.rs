@@ -8,13 +8,13 @@ use super::Config;
 use super::keys::{Kind, Otherwise, ROOT, Section};
 
 /// The configuration in force as a file that reads back as the same, every default written out. It holds no
-/// secrets, because none can be configured.
+/// secrets, because it says no more of them than where they lie.
 #[must_use]
 pub fn print(config: &Config) -> String {
     let mut out = String::new();
     if let Ok(Value::Object(values)) = serde_json::to_value(config) {
         for key in ROOT.keys {
-            match (key.kind, values.get(key.name)) {
+            match (key.kind, values.get(key.name).filter(|value| !value.is_null())) {
                 (Kind::Table(section), Some(value)) => table(&mut out, section, value),
                 (Kind::Tables(section), Some(Value::Array(values))) => {
                     values.iter().for_each(|value| table(&mut out, section, value));
@@ -129,6 +129,7 @@ fn kind(kind: Kind) -> String {
         Kind::Listen => "HOST:PORT".into(),
         Kind::Flag => "true | false".into(),
         Kind::Integer(min, max) => format!("whole number, {min} to {max}"),
+        Kind::Signed(min, max) => format!("whole number, {min} to {max}"),
         Kind::Number(min, max) => format!("number, {min} to {max}"),
         Kind::Bytes(min, max) => format!("bytes, {min} to {max}; text such as \"64 MiB\" too"),
         Kind::Word(known) => words(known),

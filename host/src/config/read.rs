@@ -116,6 +116,15 @@ impl<'a, 'v> Item<'a, 'v> {
         }
     }
 
+    fn signed(&self) -> Option<i64> {
+        let Kind::Signed(min, max) = self.kind else { return None };
+        let value = integer(self.value).filter(|value| (min..=max).contains(value));
+        if value.is_none() {
+            self.wrong(&format!("a whole number from {min} to {max}"));
+        }
+        value
+    }
+
     fn number(&self) -> Option<f32> {
         let Kind::Number(min, max) = self.kind else { return None };
         let value = match self.value {
@@ -323,6 +332,10 @@ impl<'a> Table<'a> {
         self.with(name, |item| item.integer()).and_then(|value| u32::try_from(value).ok())
     }
 
+    pub(super) fn i32(&self, name: &str) -> Option<i32> {
+        self.with(name, |item| item.signed()).and_then(|value| i32::try_from(value).ok())
+    }
+
     pub(super) fn usize(&self, name: &str) -> usize {
         self.with(name, |item| item.integer())
             .and_then(|value| usize::try_from(value).ok())
@@ -331,6 +344,10 @@ impl<'a> Table<'a> {
 
     pub(super) fn millis(&self, name: &str) -> Duration {
         Duration::from_millis(self.with(name, |item| item.integer()).unwrap_or_default())
+    }
+
+    pub(super) fn millis_option(&self, name: &str) -> Option<Duration> {
+        self.with(name, |item| item.integer()).map(Duration::from_millis)
     }
 
     pub(super) fn seconds(&self, name: &str) -> Duration {

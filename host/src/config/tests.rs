@@ -52,6 +52,31 @@ mode = { canary = 10 }
 name = "other"
 mode = { endpoints = 2 }
 
+[callers]
+header = "X-Tenant"
+trusted = ["10.0.0.0/8"]
+anonymous = "free"
+
+[[tenant]]
+name = "free"
+requests_per_minute = 20
+tokens_per_minute = 1000
+max_requests = 2
+
+[[objective]]
+name = "batch"
+priority = -10
+
+[tls]
+cert = "tls.crt"
+key = "tls.key"
+client_ca = "ca.crt"
+
+[[admin_token]]
+name = "ops"
+token = "env:OPS_TOKEN"
+may = "operate"
+
 [[chain]]
 name = "default"
 plugins = ["fairness", { use = "prefix-affinity", weight = 2, config = {} }, "pd-split"]
@@ -63,11 +88,16 @@ models = ["llama-3.1-8b"]
 aliases = { "gpt-4o" = "llama-3.1-8b" }
 engine = "vllm"
 index_bytes = "1 GiB"
+dns = "10.0.0.53:53"
 queue = { max_requests = 5, ttl_ms = 100 }
+api_key = "file:keys/llama"
+total_timeout_ms = 600000
+health = { path = "/health" }
+tls = { ca = "ca.crt", cert = "own.crt", key = "own.key", server_name = "engine" }
 kv_events = "auto"
 endpoints = [
     "http://10.0.0.1:8000",
-    { url = "10.0.0.2:8000", role = "prefill", labels = { zone = "a" }, kv_events = "tcp://10.0.0.2:5557" },
+    { url = "10.0.0.2:8000", role = "prefill", labels = { zone = "a" }, bootstrap_port = 8998, kv_events = "tcp://10.0.0.2:5557" },
     { url = "10.0.0.3:8000", kv_events = { bind = "tcp://*:5557", replay = "tcp://10.0.0.3:6557", ranks = 2 } },
 ]
 "#;
@@ -89,7 +119,7 @@ fn the_example_is_read() {
     let pool = &config.pools[0];
     assert_eq!(pool.engine, EngineChoice::Is(Engine::Vllm));
     assert_eq!(pool.aliases, [("gpt-4o".into(), "llama-3.1-8b".into())]);
-    assert_eq!((pool.index_bytes, pool.queue.max_requests), (1 << 30, 5));
+    assert_eq!((pool.index_bytes, pool.queue.pool.requests), (1 << 30, 5));
     assert_eq!(pool.queue.ttl, Duration::from_millis(100));
     assert_eq!(pool.endpoints[1].url.to_string(), "http://10.0.0.2:8000");
     assert_eq!(pool.endpoints[1].role, Role::Prefill);
@@ -158,7 +188,7 @@ queue = { max_requests = "many" }
         errors(text),
         [
             "f.toml:1: listne: unknown key (did you mean `listen`?)",
-            "f.toml:2: admin: an address is written `HOST:PORT`, such as `127.0.0.1:8080` or `[::]:8080`",
+            "f.toml:2: admin: an address is written `HOST:PORT`, such as `127.0.0.1:8080` or `[::]:8080`, or `unix:/PATH`",
             "f.toml:3: deadline_ms: unknown key; it belongs in [[plugin]]",
             "f.toml:5: plugins.unlisted: `activ` is none of active, shadow, refuse (did you mean `active`?)",
             "f.toml:6: plugin[0].name: is required",
@@ -261,7 +291,7 @@ fn broken_syntax_and_wrong_shapes_are_errors() {
         ]
     );
     assert_eq!(
-        errors("listen = \"a:1\"\nadmin = \"a:1\""),
+        errors("listen = \"[::1]:1\"\nadmin = \"[::1]:1\""),
         ["f.toml:2: admin: is the same address as `listen`"]
     );
     let missing = from_file(Path::new("/no/such.toml")).unwrap_err().to_string();
@@ -390,6 +420,7 @@ fn valid(key: &'static Key) -> BoxedStrategy<String> {
         ("name" | "use", _) => "[a-e]{1,2}".prop_map(quoted).boxed(),
         ("chain", Kind::Text) => Just("\"default\"".to_owned()).boxed(),
         ("url", _) => "[a-z]{3}:[1-9]{3}".prop_map(quoted).boxed(),
+        ("path", Kind::Text) => "/[a-z]{0,9}".prop_map(quoted).boxed(),
         ("connect" | "bind" | "replay", _) => "tcp://[a-z]{3}:[1-9]{3}".prop_map(quoted).boxed(),
         ("grant", _) => prop::collection::vec("body|header:[a-z]{1,5}", 0..3)
             .prop_map(move |words| list(words.into_iter().map(quoted).collect()))
@@ -400,6 +431,17 @@ fn valid(key: &'static Key) -> BoxedStrategy<String> {
         ("keys", _) => prop::collection::vec("[a-z]{1,5}:[a-zA-Z0-9+/]{42}[AEIMQUYcgkosw048]=", 0..3)
             .prop_map(move |keys| list(keys.into_iter().map(quoted).collect()))
             .boxed(),
+        ("key_hashes", _) => prop::collection::vec("sha256:[0-9a-f]{64}", 0..3)
+            .prop_map(move |hashes| list(hashes.into_iter().map(quoted).collect()))
+            .boxed(),
+        ("trusted", _) => prop::collection::vec("10\\.0\\.0\\.[0-9]/[0-9]", 1..3)
+            .prop_map(move |networks| list(networks.into_iter().map(quoted).collect()))
+            .boxed(),
+        ("dns", _) => "10\\.0\\.0\\.[0-9]:[1-9][0-9]{0,3}".prop_map(quoted).boxed(),
+        ("header", _) => "x-[a-z]{1,5}".prop_map(quoted).boxed(),
+        ("anonymous", _) => "[a-e]{1,2}".prop_map(quoted).boxed(),
+        ("api_key" | "token", _) => "env:[A-Z]{1,5}".prop_map(quoted).boxed(),
+        (_, Kind::Signed(min, max)) => (min..=max).prop_map(|value| value.to_string()).boxed(),
         (_, Kind::Text) => any::<String>().prop_map(quoted).boxed(),
         (_, Kind::Listen) => "[a-z]{1,9}:[1-9][0-9]{0,3}".prop_map(quoted).boxed(),
         (_, Kind::Flag) => any::<bool>().prop_map(|flag| flag.to_string()).boxed(),
@@ -469,8 +511,11 @@ proptest! {
                 prop_assert_eq!(from_text("printed", &printed, Path::new("/etc/s")), Ok(config), "{}", printed);
             }
             Err(errors) => for error in errors.0 {
-                let clash =
-                    ["twice", "already", "same address", "no [[chain]]", "none of this pool's", "not supported in this version"];
+                let clash = [
+                    "twice", "already", "same address", "no [[chain]]", "none of this pool's", "or neither",
+                    "not supported in this version", "reached by others", "needs", "no [[tenant]]", "nobody can be it",
+                    "no whole number",
+                ];
                 prop_assert!(clash.iter().any(|clash| error.message.contains(clash)), "{}\n{}", error, text);
             },
         }

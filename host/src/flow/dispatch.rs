@@ -51,26 +51,46 @@ pub struct Selection {
     pub chosen: Vec<u32>,
 }
 
-/// Asks how full the pool is and lets go as many as fit. Without a policy, and when it gives no usable answer,
-/// a pool is never full and the first to come goes first.
+/// What there is to dispatch to.
+pub struct Room<'a> {
+    /// All endpoints that can be used, those too that only prefill.
+    pub endpoints: &'a Arc<dyn EndpointView>,
+    /// How many of them answer clients.
+    pub answering: usize,
+    /// Requests that they take before they are full, by what is known of them.
+    pub requests: usize,
+}
+
+/// Flows that are shown for one request that may go, and at least.
+const SHOWN_EACH: usize = 32;
+const SHOWN: usize = 256;
+
+/// Asks how full the pool is and lets go as many as fit. Without a policy a pool is never full; when it gives no usable
+/// answer the pool is full when all limits are reached. Then the first to come goes first.
 pub fn dispatch(
     gate: &Arc<Gate>,
     mut controls: Option<Controls<'_>>,
-    endpoints: &Arc<dyn EndpointView>,
+    room: &Room<'_>,
     clock: &dyn Clock,
 ) -> Round {
+    let Room { endpoints, answering, requests } = *room;
+    let asks = controls.is_some();
     let saturation = asked(&mut controls, clock, |own| own.saturation(endpoints).and_then(clean::saturation));
-    gate.set_saturation(if endpoints.is_empty() { 1.0 } else { saturation.unwrap_or(0.0) });
+    // Of the fast way only half: several routers may think the same of an endpoint.
+    let fast = if asks { (requests / 2).max(answering) } else { usize::MAX };
+    // Where a policy fails it is known all the same what the endpoints take.
+    let full = answering == 0 || (asks && saturation.is_none() && requests == 0);
+    gate.set_saturation(if full { 1.0 } else { saturation.unwrap_or(0.0) }, fast);
     let nobody = Round { saturation, ..Round::default() };
-    if endpoints.is_empty() || !gate.anybody_waits() {
+    if answering == 0 || !gate.anybody_waits() {
         return nobody;
     }
     // What was let go shows in the load only once it has reserved an endpoint: a batch for each endpoint at most,
     // or the same free slot would be given away over and over.
-    let Some(count) = endpoints.len().checked_sub(gate.unsettled()).filter(|count| *count > 0) else {
+    let Some(count) = answering.checked_sub(gate.unsettled()).filter(|count| *count > 0) else {
         return nobody;
     };
-    let flows = Arc::new(gate.flows(clock.now()));
+    let flows = Arc::new(gate.flows(clock.now(), count.saturating_mul(SHOWN_EACH).max(SHOWN)));
     if flows.rows.is_empty() {
         return nobody;
     }

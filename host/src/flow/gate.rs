@@ -3,20 +3,32 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
+use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
-use super::queue::{Entry, Full, Outcome, Queue, Ticket, Waiter};
+use super::band::Entry;
+use super::limits::{Amount, Full, Limits};
+use super::queue::{Queue, Taken, Ticket};
+use super::sessions::Claim;
+use super::status::{GateStatus, Standing};
 use crate::clock::Nanos;
 use crate::policy::{Flows, Placement};
 
-/// Bounds of a pool's queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Requests that may wait.
-    pub max_requests: usize,
-    /// Bytes of their bodies.
-    pub max_bytes: usize,
+/// What a waiting request is told.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It goes, with this pass.
+    Go(Pass),
+    /// Its time was up.
+    Expired,
+    /// A more important one took its place.
+    Displaced,
+    /// The process shuts down.
+    ShuttingDown,
 }
+
+/// Told once what became of a waiting request.
+pub type Waiter = Box<dyn FnOnce(Outcome) + Send>;
 
 /// A request on its way through the gate.
 #[derive(Debug, Clone, Copy)]
@@ -25,10 +37,20 @@ pub struct Place<'a> {
     pub placement: &'a Placement,
     /// Bytes that it keeps while it waits.
     pub bytes: usize,
+    /// Tokens of its prompt.
+    pub tokens: u32,
+    /// What it claims of the caches for its session.
+    pub claim: Option<Claim>,
     /// When its wait ends.
     pub deadline: Nanos,
     /// Whether there is an endpoint to go to at all.
     pub open: bool,
+}
+
+impl Place<'_> {
+    fn amount(&self) -> Amount {
+        Amount { requests: 1, bytes: self.bytes, tokens: self.tokens.into() }
+    }
 }
 
 /// What happened at the gate.
@@ -41,25 +63,14 @@ pub enum Entered {
     Full(Full),
 }
 
-/// The state of a gate, for metrics and the admin API.
-#[derive(Debug, Clone, PartialEq)]
-pub struct GateStatus {
-    /// Requests that wait, by band.
-    pub waiting: Vec<(i32, usize)>,
-    /// Bytes that they keep.
-    pub bytes: usize,
-    /// The pool's saturation as last asked.
-    pub saturation: f32,
-    /// Requests that passed and are not done.
-    pub running: usize,
-}
-
 /// The gate of one pool.
 pub struct Gate {
     queue: Mutex<Queue>,
-    limits: Limits,
+    limits: ArcSwap<Limits>,
     saturation: AtomicU32,
     waiting: AtomicUsize,
+    /// Requests that may still go by the fast way before the saturation is asked for again.
+    room: AtomicUsize,
     /// Passed, but not yet reserved an endpoint: the load does not show them yet.
     unsettled: AtomicUsize,
     running: AtomicUsize,
@@ -80,9 +91,10 @@ impl Gate {
     pub fn new(limits: Limits, poke: Box<dyn Fn() + Send + Sync>) -> Arc<Self> {
         Arc::new(Self {
             queue: Mutex::default(),
-            limits,
+            limits: ArcSwap::from_pointee(limits),
             saturation: AtomicU32::new(0),
             waiting: AtomicUsize::new(0),
+            room: AtomicUsize::new(usize::MAX),
             unsettled: AtomicUsize::new(0),
             running: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
@@ -94,60 +106,80 @@ impl Gate {
     pub fn enter(self: &Arc<Self>, place: Place<'_>, now: Nanos, waiter: impl FnOnce() -> Waiter) -> Entered {
         let placement = place.placement;
         let mut queue = self.queue.lock();
+        queue.at(now);
         let id = queue.flow(placement);
-        let free =
-            place.open && !queue.waits_at_or_above(placement.band) && self.saturation() < placement.ceiling;
+        let taken = Taken { flow: id, cost: placement.cost, claim: place.claim };
+        let free = place.open
+            && !queue.waits_at_or_above(placement.band)
+            && self.saturation() < placement.ceiling
+            && queue.fits(place.claim, 0)
+            && self.take_room();
         if free {
-            queue.started(id, placement.cost);
+            queue.started(taken, 0);
             drop(queue);
-            return Entered::Go(self.pass(id, placement.cost));
+            return Entered::Go(self.pass(taken));
         }
-        let mut displaced = None;
-        if let Some(full) = self.full(&queue, place.bytes) {
-            match queue.displace(placement.band) {
-                None => {
-                    queue.forget_if_idle(id);
-                    return Entered::Full(full);
-                }
-                Some(entry) => displaced = Some(entry.waiter),
-            }
-        }
+        let displaced = match queue.make_room(id, place.amount(), &self.limits.load()) {
+            Ok(displaced) => displaced,
+            Err(full) => return Entered::Full(full),
+        };
+        let standing = queue.standing(id);
         let entry = Entry {
             waiter: waiter(),
             since: now,
             deadline: place.deadline,
-            bytes: place.bytes,
+            amount: place.amount(),
             cost: placement.cost,
             ceiling: placement.ceiling,
+            claim: place.claim,
         };
-        let ticket = queue.push(id, placement.rank, entry);
+        // A closed gate has told everybody; who comes after must not wait for ever.
+        let ticket = if self.closed.load(Ordering::Relaxed) {
+            (entry.waiter)(Outcome::ShuttingDown);
+            None
+        } else {
+            queue.push(id, placement.rank, entry)
+        };
         self.waiting.store(queue.len(), Ordering::Relaxed);
         drop(queue);
-        if let Some(waiter) = displaced {
-            waiter(Outcome::Displaced);
+        for entry in displaced {
+            (entry.waiter)(Outcome::Displaced);
         }
         (self.poke)();
-        match ticket {
-            Some(ticket) => Entered::Waits(Waiting { gate: Arc::clone(self), ticket }),
-            None => Entered::Full(Full::Requests),
+        Entered::Waits(Waiting { gate: Arc::clone(self), ticket, standing })
+    }
+
+    /// Bounds the queue so from now on. Whoever waits already goes on waiting.
+    pub fn set_limits(&self, limits: Limits) {
+        if **self.limits.load() != limits {
+            self.limits.store(Arc::new(limits));
         }
     }
 
-    /// Who may be chosen now.
-    pub(super) fn flows(&self, now: Nanos) -> Flows {
-        self.queue.lock().snapshot(now, self.saturation())
+    /// Where a request of this placement would stand that came now.
+    pub fn standing(&self, placement: &Placement, now: Nanos) -> Standing {
+        let mut queue = self.queue.lock();
+        queue.at(now);
+        let id = queue.flow(placement);
+        queue.standing(id)
+    }
+
+    /// Who may be chosen now, `most` flows at most.
+    pub(super) fn flows(&self, now: Nanos, most: usize) -> Flows {
+        let mut queue = self.queue.lock();
+        queue.at(now);
+        queue.snapshot(self.saturation(), most)
     }
 
     /// Lets the first request of each of these flows go; says how many went.
     pub(super) fn release(self: &Arc<Self>, flows: &[u32]) -> usize {
         let mut queue = self.queue.lock();
-        let released: Vec<_> =
-            flows.iter().filter_map(|id| queue.start_first(*id).map(|entry| (*id, entry))).collect();
+        let released: Vec<_> = flows.iter().filter_map(|id| queue.start_first(*id)).collect();
         self.waiting.store(queue.len(), Ordering::Relaxed);
         drop(queue);
         let count = released.len();
-        for (flow, entry) in released {
-            (entry.waiter)(Outcome::Go(self.pass(flow, entry.cost)));
+        for (entry, taken) in released {
+            (entry.waiter)(Outcome::Go(self.pass(taken)));
         }
         count
     }
@@ -155,7 +187,8 @@ impl Gate {
     /// Ends the wait of those whose time is up; says when the next one's is.
     pub fn expire(&self, now: Nanos) -> Option<Nanos> {
         let mut queue = self.queue.lock();
-        let expired = queue.expired(now);
+        queue.at(now);
+        let expired = queue.expired();
         let next = queue.next_deadline();
         self.waiting.store(queue.len(), Ordering::Relaxed);
         drop(queue);
@@ -167,9 +200,11 @@ impl Gate {
 
     /// Sends everybody away; nobody waits from now on.
     pub fn close(&self) {
+        let mut queue = self.queue.lock();
         self.closed.store(true, Ordering::Relaxed);
-        let waiting = self.queue.lock().drain();
+        let waiting = queue.drain();
         self.waiting.store(0, Ordering::Relaxed);
+        drop(queue);
         for entry in waiting {
             (entry.waiter)(Outcome::ShuttingDown);
         }
@@ -193,36 +228,40 @@ impl Gate {
         f32::from_bits(self.saturation.load(Ordering::Relaxed))
     }
 
-    /// Sets the saturation that the fast way goes by.
-    pub fn set_saturation(&self, saturation: f32) {
+    /// Sets the saturation that the fast way goes by, and how many requests may do so before it is set again.
+    pub fn set_saturation(&self, saturation: f32, room: usize) {
         self.saturation.store(saturation.to_bits(), Ordering::Relaxed);
+        self.room.store(room, Ordering::Relaxed);
+    }
+
+    /// Sets how many tokens of sessions' contexts the caches hold; none where that is not known.
+    pub fn set_capacity(&self, tokens: Option<u64>) {
+        self.queue.lock().sessions.set_capacity(tokens);
     }
 
     /// The state, for metrics and the admin API.
     #[must_use]
     pub fn status(&self) -> GateStatus {
-        let queue = self.queue.lock();
         GateStatus {
-            waiting: queue.waiting_by_band(),
-            bytes: queue.bytes(),
             saturation: self.saturation(),
             running: self.running.load(Ordering::Relaxed),
+            ..self.queue.lock().status()
         }
     }
 
-    fn pass(self: &Arc<Self>, flow: u32, cost: u32) -> Pass {
-        self.unsettled.fetch_add(1, Ordering::Relaxed);
-        self.running.fetch_add(1, Ordering::Relaxed);
-        Pass { gate: Arc::clone(self), flow, cost, served: 0, settled: false }
+    fn take_room(&self) -> bool {
+        self.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |room| room.checked_sub(1)).is_ok()
     }
 
-    fn full(&self, queue: &Queue, bytes: usize) -> Option<Full> {
-        if queue.len() >= self.limits.max_requests {
-            Some(Full::Requests)
-        } else if queue.bytes() + bytes > self.limits.max_bytes {
-            Some(Full::Bytes)
-        } else {
-            None
+    fn pass(self: &Arc<Self>, taken: Taken) -> Pass {
+        self.unsettled.fetch_add(1, Ordering::Relaxed);
+        self.running.fetch_add(1, Ordering::Relaxed);
+        Pass { gate: Arc::clone(self), taken, served: 0, settled: false }
+    }
+
+    fn poke_if_waiting(&self) {
+        if self.anybody_waits() {
+            (self.poke)();
         }
     }
 }
@@ -231,13 +270,24 @@ impl Gate {
 #[derive(Debug)]
 pub struct Waiting {
     gate: Arc<Gate>,
-    ticket: Ticket,
+    /// None when the gate was closed already.
+    ticket: Option<Ticket>,
+    standing: Standing,
+}
+
+impl Waiting {
+    /// Where it stood when it came.
+    #[must_use]
+    pub fn standing(&self) -> Standing {
+        self.standing
+    }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
+        let Some(ticket) = self.ticket else { return };
         let mut queue = self.gate.queue.lock();
-        let left = queue.remove(self.ticket);
+        let left = queue.remove(ticket);
         self.gate.waiting.store(queue.len(), Ordering::Relaxed);
         drop(queue);
         drop(left);
@@ -248,8 +298,7 @@ impl Drop for Waiting {
 #[derive(Debug)]
 pub struct Pass {
     gate: Arc<Gate>,
-    flow: u32,
-    cost: u32,
+    taken: Taken,
     served: u64,
     settled: bool,
 }
@@ -258,7 +307,7 @@ impl Pass {
     /// The flow's handle.
     #[must_use]
     pub fn flow(&self) -> u32 {
-        self.flow
+        self.taken.flow
     }
 
     /// An endpoint is reserved: from now on the load shows the request.
@@ -282,15 +331,7 @@ impl Drop for Pass {
             self.gate.unsettled.fetch_sub(1, Ordering::Relaxed);
         }
         self.gate.running.fetch_sub(1, Ordering::Relaxed);
-        self.gate.queue.lock().finished(self.flow, self.cost, self.served);
+        self.gate.queue.lock().finished(self.taken, self.served);
         self.gate.poke_if_waiting();
-    }
-}
-
-impl Gate {
-    fn poke_if_waiting(&self) {
-        if self.anybody_waits() {
-            (self.poke)();
-        }
     }
 }

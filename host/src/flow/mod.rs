@@ -6,12 +6,23 @@
 //! its time is up, or its client leaves. The gate never decides an order of its own, except first come
 //! first served when there is no policy or its answer cannot be used.
 
+mod band;
 mod dispatch;
+mod drain;
 mod gate;
+mod limits;
+mod observed;
+#[cfg(test)]
+mod properties;
 mod queue;
+mod sessions;
+mod status;
 #[cfg(test)]
 mod tests;
 
-pub use dispatch::{Controls, Round, Selection, dispatch, selection};
-pub use gate::{Entered, Gate, GateStatus, Limits, Pass, Place, Waiting};
-pub use queue::{Full, Outcome, Waiter};
+pub use dispatch::{Controls, Room, Round, Selection, dispatch, selection};
+pub use gate::{Entered, Gate, Outcome, Pass, Place, Waiter, Waiting};
+pub use limits::{Amount, Full, Limits, Scope, What};
+pub use observed::{FlowLine, jain};
+pub use sessions::{Claim, SessionKey};
+pub use status::{GateStatus, Standing};

@@ -9,7 +9,7 @@
 use rustix::time::{ClockId, clock_gettime};
 
 use super::engine::TICK;
-use crate::clock::{Nanos, SECOND};
+use crate::clock::{Nanos, SECOND, nanos};
 
 /// State of the deadline of the call under way.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ impl Deadline {
     pub(super) fn tick(&mut self) -> bool {
         let now = thread_time();
         // On average half a tick has gone by; taking a whole one keeps a limit of one tick sharp.
-        let began = *self.began.get_or_insert(now.saturating_sub(tick_nanos()));
+        let began = *self.began.get_or_insert(now.saturating_sub(nanos(TICK)));
         self.expired = now.saturating_sub(began) >= self.limit;
         self.expired
     }
@@ -46,10 +46,6 @@ impl Deadline {
     pub(super) fn used(&self) -> Option<Nanos> {
         self.began.map(|began| thread_time().saturating_sub(began))
     }
-}
-
-fn tick_nanos() -> Nanos {
-    u64::try_from(TICK.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// CPU time of this thread.

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::load::{Kept, LoadError, Loaded, Services};
 use super::policies::WasmPolicy;
-use crate::clock::Nanos;
+use crate::clock::nanos;
 use crate::config::PluginConfig;
 use crate::policy::{CallTimes, Chain, Health, Plugin, Shadow, Slot, Stages};
 use crate::types::Arm;
@@ -47,7 +47,7 @@ impl Member {
             health: Health::default(),
             times: CallTimes::default(),
         };
-        let deadline = Nanos::try_from(config.deadline.as_nanos()).unwrap_or(Nanos::MAX);
+        let deadline = nanos(config.deadline);
         Ok(Self {
             plugin: Arc::new(plugin),
             weight: config.weight.unwrap_or(manifest.default_weight),

@@ -15,7 +15,7 @@ use parking_lot::{Condvar, Mutex};
 use super::catalog::Catalog;
 use super::shadow::{Heard, Shadowing};
 use crate::clock::{MILLI, Nanos, SECOND};
-use crate::flow::{Controls, Gate, Limits, dispatch};
+use crate::flow::{Controls, Gate, Limits, Room, dispatch};
 use crate::policy::{CallError, Chain, EndpointView, Event, Own, OwnFactory, Plugin, Shadow, Slot};
 use crate::route::Lane;
 use crate::types::Arm;
@@ -24,8 +24,8 @@ use crate::types::Arm;
 const REST: Duration = Duration::from_millis(2);
 /// How long it waits without news: endpoints and policies change by themselves.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
-/// The same while somebody waits: engines empty and recover without telling us.
-const WAIT_WHILE_QUEUED: Duration = Duration::from_millis(5);
+/// The same while somebody waits: engines empty and recover without telling us, as far as they are asked.
+const WAIT_WHILE_QUEUED: Duration = Duration::from_millis(20);
 /// How often the own instances save their state.
 const SAVE_EVERY: Nanos = SECOND;
 /// How often shadows hear how full the pool is while nobody waits.
@@ -47,6 +47,12 @@ struct Signal {
     inbox: Mutex<Inbox>,
     news: Condvar,
     stop: AtomicBool,
+    /// The pool under another configuration.
+    lane: Mutex<Option<Arc<Lane>>>,
+    /// What the own instances saved last, by plugin.
+    saved: Mutex<BTreeMap<Box<str>, Vec<u8>>>,
+    /// What those of another process saved, for those that have not got it yet.
+    inherited: Mutex<BTreeMap<Box<str>, Vec<u8>>>,
 }
 
 impl Signal {
@@ -138,6 +144,25 @@ impl Controller {
         &self.gate
     }
 
+    /// The pool has another configuration. Those who wait go on waiting, own instances stay.
+    pub fn follow(&self, lane: Arc<Lane>, limits: Limits) {
+        self.gate.set_limits(limits);
+        *self.signal.lane.lock() = Some(lane);
+        self.signal.poke();
+    }
+
+    /// What the own instances saved last, by plugin: at most a second old.
+    #[must_use]
+    pub fn saved(&self) -> BTreeMap<Box<str>, Vec<u8>> {
+        self.signal.saved.lock().clone()
+    }
+
+    /// Gives the own instances what those of another process saved, before they hear of anything else.
+    pub fn inherit(&self, saved: BTreeMap<Box<str>, Vec<u8>>) {
+        *self.signal.inherited.lock() = saved;
+        self.signal.poke();
+    }
+
     /// Tells the own instances what happened.
     pub fn event(&self, event: Event) {
         self.signal.event(event);
@@ -184,7 +209,12 @@ impl Thread {
     fn run(&mut self) {
         while !self.signal.stop.load(Ordering::Relaxed) {
             let events = self.signal.wait(self.patience());
+            if let Some(lane) = self.signal.lane.lock().take() {
+                self.lane = lane;
+                self.generation = 0;
+            }
             self.follow_swaps();
+            self.inherit();
             if !events.is_empty() {
                 self.observe(&events.into());
             }
@@ -204,6 +234,8 @@ impl Thread {
 
     fn dispatch(&mut self) -> bool {
         let standing = self.lane.standing(&self.chain);
+        let state = self.lane.state_of(&standing);
+        self.gate.set_capacity(state.kv_tokens);
         // Before anybody goes: where they go shows in the loads.
         let seen = self.shadows_listen().then(|| standing.freeze());
         let endpoints: Arc<dyn EndpointView> = standing;
@@ -212,7 +244,8 @@ impl Thread {
             plugin: &owned.plugin,
             unselected: &mut owned.select_failures,
         });
-        let round = dispatch(&self.gate, controls, &endpoints, &*self.lane.clock);
+        let room = Room { endpoints: &endpoints, answering: state.answering, requests: state.room };
+        let round = dispatch(&self.gate, controls, &room, &*self.lane.clock);
         let went = round.went > 0;
         if let Some(seen) = seen {
             self.shadowing.hear(&self.lane.pool.name, &self.shadows, Heard::Round(round, seen));
@@ -250,10 +283,33 @@ impl Thread {
             return;
         }
         self.saved_at = now;
+        let signal = Arc::clone(&self.signal);
         for owned in self.usable(now) {
-            let answer = owned.own.save().map(drop);
-            judge(&owned.plugin, "handoff", &mut owned.save_failures, answer, now);
+            let saved = owned.own.save().map(|state| {
+                let Some(state) = state.filter(|_| owned.plugin.arm == Arm::BASE) else { return };
+                signal.saved.lock().insert(owned.plugin.name.clone(), state);
+            });
+            judge(&owned.plugin, "handoff", &mut owned.save_failures, saved, now);
         }
+    }
+
+    /// Gives own instances the state that is waiting for them.
+    fn inherit(&mut self) {
+        let signal = Arc::clone(&self.signal);
+        let mut inherited = signal.inherited.lock();
+        if inherited.is_empty() {
+            return;
+        }
+        let now = self.lane.clock.now();
+        for owned in self.usable(now).filter(|owned| owned.plugin.arm == Arm::BASE) {
+            if let Some(state) = inherited.remove(&owned.plugin.name)
+                && let Err(error) = owned.own.restore(&state)
+            {
+                tracing::warn!(plugin = &*owned.plugin.name, %error, "the state from before the restart is refused");
+            }
+        }
+        // Who is not there now began without it.
+        inherited.clear();
     }
 
     fn usable(&mut self, now: Nanos) -> impl Iterator<Item = &mut Owned> {

@@ -65,6 +65,22 @@ impl Store {
         }
     }
 
+    /// What it holds itself, with the time that each value has left.
+    pub(super) fn export(&self, now: Nanos) -> Vec<(String, Vec<u8>, Option<Nanos>)> {
+        let inner = self.inner.lock();
+        let live = inner.values.iter().filter(|(_, value)| value.expires.is_none_or(|at| at > now));
+        live.map(|(key, value)| (key.clone(), value.bytes.clone(), value.expires.map(|at| at - now)))
+            .collect()
+    }
+
+    /// Takes in a value that it does not hold; without room it is dropped.
+    pub(super) fn import(&self, key: String, value: Vec<u8>, left: Option<Nanos>, now: Nanos) {
+        let mut inner = self.inner.lock();
+        if inner.live(&key, now).is_none() {
+            let _ = inner.put(key, value, left.map(|left| now.saturating_add(left)), now);
+        }
+    }
+
     pub(super) fn get(&self, key: &str, now: Nanos) -> Option<Vec<u8>> {
         self.seen(&mut self.inner.lock(), key, now)
     }

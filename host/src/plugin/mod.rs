@@ -45,7 +45,7 @@ mod policies;
 pub mod probe;
 mod quota;
 mod series;
-mod settle;
+pub(crate) mod settle;
 pub mod shadow;
 mod status;
 pub mod supervise;
@@ -54,7 +54,7 @@ mod synthetic;
 mod wasi;
 pub mod watch;
 
-pub use catalog::{ActError, Action, Catalog, RolledBack, Watched};
+pub use catalog::{ActError, Action, Catalog, Prepared, ReloadError, RolledBack, Watched};
 pub use compile::{Compiled, Compiling};
 pub use controller::Controller;
 pub use engine::Runtime;

@@ -215,6 +215,15 @@ impl Disaggregation for WasmPolicy {
     }
 }
 
+/// The pair of a placement's `extra` that says how many tokens of KV cache its session will hold.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size, and the cast saturates")]
+fn kv_tokens(extra: &[(String, f32)]) -> Option<u32> {
+    extra.iter().find(|(name, _)| name == KV_TOKENS).map(|(_, tokens)| *tokens as u32)
+}
+
+/// The name of that pair.
+const KV_TOKENS: &str = "kv-tokens";
+
 impl FlowControl for WasmPolicy {
     fn place(&self, call: Call<'_>) -> Result<Placement, CallError> {
         let placement = self.ask(call, (Function::Place, With::Nothing), |store, exports| {
@@ -229,6 +238,7 @@ impl FlowControl for WasmPolicy {
             rank: placement.rank,
             ceiling: placement.ceiling,
             ttl_ms: placement.ttl_ms,
+            kv_tokens: kv_tokens(&placement.extra),
         })
     }
 

@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::clock::{MILLI, Nanos, SECOND};
 
 /// No change for this long: at rest.
-pub(super) const QUIET: Nanos = 200 * MILLI;
+pub(crate) const QUIET: Nanos = 200 * MILLI;
 /// Read at the latest this long after the first change.
-pub(super) const CAP: Nanos = SECOND;
+pub(crate) const CAP: Nanos = SECOND;
 
 #[derive(Debug, Clone, Copy)]
 struct Changing {
@@ -28,7 +28,7 @@ impl Changing {
 
 /// What has changed and is not read yet.
 #[derive(Debug)]
-pub(super) struct Settle<K>(BTreeMap<K, Changing>);
+pub(crate) struct Settle<K>(BTreeMap<K, Changing>);
 
 impl<K> Default for Settle<K> {
     fn default() -> Self {
@@ -38,7 +38,7 @@ impl<K> Default for Settle<K> {
 
 impl<K: Ord> Settle<K> {
     /// Something has changed.
-    pub(super) fn changed(&mut self, key: K, now: Nanos) {
+    pub(crate) fn changed(&mut self, key: K, now: Nanos) {
         self.0
             .entry(key)
             .and_modify(|changing| changing.last = now)
@@ -46,18 +46,18 @@ impl<K: Ord> Settle<K> {
     }
 
     /// Everything that is changing counts as changed just now for the first time: nobody looked meanwhile.
-    pub(super) fn restart(&mut self, now: Nanos) {
+    pub(crate) fn restart(&mut self, now: Nanos) {
         self.0.values_mut().for_each(|changing| *changing = Changing { first: now, last: now });
     }
 
     /// When the next of them will be due, if any is changing.
     #[must_use]
-    pub(super) fn next_due(&self) -> Option<Nanos> {
+    pub(crate) fn next_due(&self) -> Option<Nanos> {
         self.0.values().map(|changing| changing.due()).min()
     }
 
     /// Whether this has changed and is not due yet.
-    pub(super) fn is_changing<Q: Ord + ?Sized>(&self, key: &Q) -> bool
+    pub(crate) fn is_changing<Q: Ord + ?Sized>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,
     {
@@ -65,7 +65,7 @@ impl<K: Ord> Settle<K> {
     }
 
     /// Takes what is due.
-    pub(super) fn due(&mut self, now: Nanos) -> BTreeSet<K> {
+    pub(crate) fn due(&mut self, now: Nanos) -> BTreeSet<K> {
         self.0.extract_if(.., |_, changing| changing.due() <= now).map(|(key, _)| key).collect()
     }
 }

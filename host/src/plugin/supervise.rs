@@ -3,15 +3,18 @@
 //! A version that is set aside after failed calls is rolled back if there is one to go back to: a candidate
 //! at any time, a version in force while it is new. What worked for longer is set aside and tried again,
 //! because then something else has changed. A candidate that serves requests is also held to the guardrails
-//! of [`crate::policy::guardrails`], in every pool, and so is for one window a candidate that was promoted.
+//! of [`crate::policy::guardrails`], in every pool, and so is for one window a candidate that was promoted, or a
+//! file that replaced the version in force, where the configuration asks for that.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
+
 use super::catalog::{Catalog, Watched};
-use crate::clock::{Clock, Nanos, SECOND};
+use crate::clock::{Clock, Nanos, SECOND, nanos};
 use crate::config::TrialMode;
 use crate::policy::Plugin;
 use crate::policy::guardrails::{Comparison, Guardrails, Split, judge};
@@ -26,10 +29,25 @@ const JUDGE_EVERY: Nanos = SECOND;
 /// A version in force is new for so long.
 const NEW: Nanos = 600 * SECOND;
 
+/// What is looked at, and by which bounds.
+#[derive(Debug)]
+struct Subject {
+    lanes: Vec<Arc<Lane>>,
+    rails: Guardrails,
+}
+
 /// Ends the supervisor when dropped.
 #[derive(Debug)]
 pub struct Supervisor {
     _stop: SyncSender<()>,
+    subject: Arc<ArcSwap<Subject>>,
+}
+
+impl Supervisor {
+    /// Looks at these pools by these bounds from now on.
+    pub fn follow(&self, lanes: Vec<Arc<Lane>>, rails: Guardrails) {
+        self.subject.store(Arc::new(Subject { lanes, rails }));
+    }
 }
 
 /// Starts the supervisor on a thread of its own.
@@ -43,18 +61,19 @@ pub fn start(
     clock: Arc<dyn Clock>,
 ) -> std::io::Result<Supervisor> {
     let (stop, stopped) = sync_channel(0);
-    let mut watch = Watch { catalog, lanes, rails, clock, comparisons: BTreeMap::new(), judged: 0 };
+    let subject = Arc::new(ArcSwap::from_pointee(Subject { lanes, rails }));
+    let followed = Arc::clone(&subject);
+    let mut watch = Watch { catalog, followed, clock, comparisons: BTreeMap::new(), judged: 0 };
     std::thread::Builder::new().name("plugin-supervise".into()).spawn(move || watch.run(&stopped))?;
-    Ok(Supervisor { _stop: stop })
+    Ok(Supervisor { _stop: stop, subject })
 }
 
 struct Watch {
     catalog: Arc<Catalog>,
-    lanes: Vec<Arc<Lane>>,
-    rails: Guardrails,
+    followed: Arc<ArcSwap<Subject>>,
     clock: Arc<dyn Clock>,
-    /// By digest, arm and place in `lanes`: a candidate that was promoted is compared anew.
-    comparisons: BTreeMap<(Box<str>, Arm, usize), Comparison>,
+    /// By digest, arm and pool: a candidate that was promoted is compared anew.
+    comparisons: BTreeMap<(Box<str>, Arm, Box<str>), Comparison>,
     judged: Nanos,
 }
 
@@ -80,49 +99,39 @@ impl Watch {
     }
 
     fn judge(&mut self, versions: &[Watched], now: Nanos) {
-        for lane in &self.lanes {
+        let subject = self.followed.load_full();
+        for lane in &subject.lanes {
             let endpoints = lane.pool.endpoints();
             let counters = endpoints.iter().map(|endpoint| (endpoint.id, endpoint.engine.preemptions()));
             lane.windows.preemptions(now, counters);
         }
         let tried = self.catalog.current().trial.as_ref().map(|trial| trial.arm);
-        let judged: Vec<_> =
-            versions.iter().filter_map(|version| Some((version, self.split(version, tried, now)?))).collect();
+        let judged: Vec<_> = versions
+            .iter()
+            .filter_map(|version| Some((version, split(&subject.rails, version, tried, now)?)))
+            .collect();
         self.comparisons.retain(|(digest, of, _), _| {
             judged.iter().any(|(version, (arm, _))| version.digest == *digest && arm == of)
         });
         for (version, (arm, split)) in judged {
-            if let Some(why) = self.tripped(version, arm, split, now) {
+            if let Some(why) = self.tripped(&subject, version, arm, split, now) {
                 self.catalog.roll_back(&version.name, &version.digest, &why);
             }
         }
     }
 
-    /// How a version takes part in traffic that is judged: as an arm, or as all of it.
-    /// A candidate that waits for another one's trial to end has no part in what the pool shows.
-    fn split(&self, version: &Watched, tried: Option<Arm>, now: Nanos) -> Option<(Arm, Split)> {
-        if version.trial.is_some() && tried != Some(version.arm) {
-            return None;
-        }
-        let window = Nanos::try_from(self.rails.window.as_nanos()).unwrap_or(Nanos::MAX);
-        match &version.trial {
-            Some(TrialMode::Shadow) => None,
-            Some(TrialMode::Canary(_)) => Some((version.arm, Split::Requests)),
-            Some(TrialMode::Endpoints(_)) => Some((version.arm, Split::Endpoints)),
-            // The whole of a pool: there is no other arm to compare it with.
-            Some(TrialMode::Pools(_)) => Some((version.arm, Split::Endpoints)),
-            None if version.promoted && now.saturating_sub(version.since) < window => {
-                Some((Arm::BASE, Split::Endpoints))
-            }
-            None => None,
-        }
-    }
-
-    fn tripped(&mut self, version: &Watched, arm: Arm, split: Split, now: Nanos) -> Option<String> {
-        let (rails, comparisons) = (&self.rails, &mut self.comparisons);
-        self.lanes.iter().enumerate().find_map(|(place, lane)| {
+    fn tripped(
+        &mut self,
+        subject: &Subject,
+        version: &Watched,
+        arm: Arm,
+        split: Split,
+        now: Nanos,
+    ) -> Option<String> {
+        let (rails, comparisons) = (&subject.rails, &mut self.comparisons);
+        subject.lanes.iter().find_map(|lane| {
             let comparison = comparisons
-                .entry((version.digest.clone(), arm, place))
+                .entry((version.digest.clone(), arm, lane.pool.name.clone()))
                 .or_insert_with(|| Comparison::begin(&lane.windows, rails, arm, split, now));
             let tripped = judge(rails, &comparison.evidence(&lane.windows, now))?;
             Some(format!(
@@ -132,6 +141,26 @@ impl Watch {
                 tripped.text
             ))
         })
+    }
+}
+
+/// How a version takes part in traffic that is judged: as an arm, or as all of it.
+/// A candidate that waits for another one's trial to end has no part in what the pool shows.
+fn split(rails: &Guardrails, version: &Watched, tried: Option<Arm>, now: Nanos) -> Option<(Arm, Split)> {
+    if version.trial.is_some() && tried != Some(version.arm) {
+        return None;
+    }
+    let window = nanos(rails.window);
+    match &version.trial {
+        Some(TrialMode::Shadow) => None,
+        Some(TrialMode::Canary(_)) => Some((version.arm, Split::Requests)),
+        Some(TrialMode::Endpoints(_)) => Some((version.arm, Split::Endpoints)),
+        // The whole of a pool: there is no other arm to compare it with.
+        Some(TrialMode::Pools(_)) => Some((version.arm, Split::Endpoints)),
+        None if (version.promoted || rails.files) && now.saturating_sub(version.since) < window => {
+            Some((Arm::BASE, Split::Endpoints))
+        }
+        None => None,
     }
 }
 

@@ -220,7 +220,7 @@ pub(super) fn flows(len: u32) -> Arc<Flows> {
 
 /// Flows whose every number is at its end.
 pub(super) fn extreme_flows(len: u32) -> Arc<Flows> {
-    let name: Box<str> = "f".repeat(10_000).into();
+    let name: Arc<str> = "f".repeat(10_000).into();
     let row = |id: u32| FlowRow {
         id: u32::MAX - id,
         name: name.clone(),

@@ -346,7 +346,7 @@ mod tests {
     use super::*;
 
     fn placement(flow: &str, band: i32, rank: f64) -> Placement {
-        Placement { flow: flow.into(), band, weight: 1.0, cost: 1, rank, ceiling: 1.0, ttl_ms: None }
+        Placement { flow: flow.into(), band, rank, ..Placement::of(1) }
     }
 
     #[test]

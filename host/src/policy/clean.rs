@@ -166,6 +166,7 @@ mod tests {
             rank: 0.0,
             ceiling: 1.0,
             ttl_ms: None,
+            kv_tokens: None,
         };
         assert_eq!(placement(placed.clone()).unwrap().flow.len(), MAX_TEXT);
         assert!(placement(Placement { ceiling: -1.0, ..placed }).unwrap().ceiling > 0.0);

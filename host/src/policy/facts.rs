@@ -81,6 +81,9 @@ pub struct Facts {
     /// Target for the time per output token, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tpot_target_ms: Option<f32>,
+    /// Milliseconds that the client allows it to wait.
+    #[serde(default)]
+    pub ttl_ms: Option<u32>,
     /// Milliseconds since it arrived, when it was judged.
     #[serde(default)]
     pub age_ms: u64,
@@ -113,6 +116,7 @@ impl Facts {
             streaming: request.streaming,
             ttft_target_ms: request.ttft_target_ms,
             tpot_target_ms: request.tpot_target_ms,
+            ttl_ms: request.ttl_ms,
             age_ms: now.saturating_sub(request.arrived) / MILLI,
             prefix_keys: keys.iter().take(MAX_PREFIX_KEYS).copied().map(Hex).collect(),
         }
@@ -141,7 +145,7 @@ impl Facts {
             streaming: self.streaming,
             ttft_target_ms: self.ttft_target_ms,
             tpot_target_ms: self.tpot_target_ms,
-            ttl_ms: None,
+            ttl_ms: self.ttl_ms,
             arrived: now.saturating_sub(self.age_ms.saturating_mul(MILLI)),
             headers: http::HeaderMap::new(),
             body: bytes::Bytes::new(),

@@ -1,5 +1,7 @@
 //! The flows that wait, as `select` sees them.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::columns::Builtin;
@@ -13,7 +15,7 @@ pub struct FlowRow {
     /// Handle, stable while the flow exists.
     pub id: u32,
     /// Name, as `place` gave it.
-    pub name: Box<str>,
+    pub name: Arc<str>,
     /// Band of the flow's waiting requests.
     pub band: i32,
     /// Requests that wait.

@@ -229,6 +229,17 @@ pub enum LegStage {
     Prefill,
 }
 
+impl LegStage {
+    /// Its name in metrics and explanations.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Encode => "encode",
+            Self::Prefill => "prefill",
+        }
+    }
+}
+
 /// Work that is done at another endpoint first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Leg {
@@ -267,6 +278,27 @@ pub struct Placement {
     pub ceiling: f32,
     /// Milliseconds that it may wait; none leaves it to the host's own limit.
     pub ttl_ms: Option<u32>,
+    /// Tokens of KV cache that its session will hold; it waits until the pool's caches have room for them. None is not
+    /// counted.
+    #[serde(default)]
+    pub kv_tokens: Option<u32>,
+}
+
+impl Placement {
+    /// The one flow, in band 0, that is served first come first served.
+    #[must_use]
+    pub fn of(cost: u32) -> Self {
+        Self {
+            flow: Box::default(),
+            band: 0,
+            weight: 1.0,
+            cost,
+            rank: 0.0,
+            ceiling: 1.0,
+            ttl_ms: None,
+            kv_tokens: None,
+        }
+    }
 }
 
 /// When a request goes: the part that any instance may answer.

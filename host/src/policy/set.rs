@@ -9,8 +9,8 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::{
-    Admission, CallTimes, ColumnId, Disaggregation, Filter, FlowControl, Health, OwnFactory, Picker, Scorer,
-    Shadow, Trial,
+    Admission, CallTimes, Column, ColumnId, Disaggregation, Filter, FlowControl, Health, OwnFactory, Picker,
+    Registry, Scorer, Shadow, Trial,
 };
 use crate::config::PluginConfig;
 use crate::types::{Arm, Profile};
@@ -132,5 +132,18 @@ impl PolicySet {
     #[must_use]
     pub fn chain(&self, name: &str) -> Arc<Chain> {
         self.chains.get(name).cloned().unwrap_or_default()
+    }
+
+    /// Whether a plugin or shadow that may be asked in this chain reads what endpoints hold of a prompt.
+    #[must_use]
+    pub fn reads_prefix(&self, chain: &str, registry: &Registry) -> bool {
+        let of_prefix = |id: &ColumnId| {
+            registry.get(*id).is_some_and(|column| match column {
+                Column::Builtin(builtin) => builtin.reads_prefix(),
+                Column::Label(_) | Column::Metric(_) => false,
+            })
+        };
+        let reads = |chain: &Arc<Chain>| chain.columns.iter().any(of_prefix);
+        self.chains.get(chain).is_some_and(reads) || self.tried(chain).is_some_and(|(_, tried)| reads(tried))
     }
 }

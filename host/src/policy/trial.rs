@@ -143,7 +143,7 @@ impl PolicySet {
         observers
     }
 
-    fn tried(&self, chain: &str) -> Option<(&Trial, &Arc<Chain>)> {
+    pub(super) fn tried(&self, chain: &str) -> Option<(&Trial, &Arc<Chain>)> {
         let trial = self.trial.as_ref()?;
         Some((trial, trial.chains.get(chain)?))
     }
@@ -182,7 +182,7 @@ mod tests {
         request
     }
 
-    fn tried(set: &PolicySet, session: usize, turn: usize) -> bool {
+    pub(super) fn tried(set: &PolicySet, session: usize, turn: usize) -> bool {
         set.serving(POOL, &request(session, turn)).arm == Arm(7)
     }
 

@@ -5,6 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Share of a new sample in a moving average: the last ten samples make up two thirds of it.
 const NEWEST: f32 = 0.1;
 
+/// Share by which a sample lifts a least value: it is forgotten within some ten thousand.
+const LIFT: f32 = 1e-4;
+
 #[derive(Debug)]
 pub(super) struct AtomicF32(AtomicU32);
 
@@ -21,6 +24,17 @@ impl AtomicF32 {
 
     pub(super) fn set(&self, value: f32) {
         self.0.store(value.to_bits(), Ordering::Relaxed);
+    }
+
+    /// Takes a sample if it is less; any other one lifts the least a little, so that what was once is forgotten in the end.
+    pub(super) fn least(&self, sample: f32) {
+        if !sample.is_finite() {
+            return;
+        }
+        let least = self.get();
+        let after = if least.is_nan() { sample } else { (least + LIFT * (sample - least)).min(sample) };
+        // Of two samples at once either may be lost.
+        self.set(after);
     }
 
     /// Takes a sample into the moving average; the first one is the average. What is not finite does
@@ -45,6 +59,21 @@ impl AtomicF32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_least_is_kept_and_forgotten_in_the_end() {
+        let value = AtomicF32::default();
+        value.least(f32::NAN);
+        assert!(value.get().is_nan());
+        for sample in [20.0, 10.0, 30.0] {
+            value.least(sample);
+        }
+        assert!((value.get() - 10.0).abs() < 0.01);
+        for _ in 0..100_000 {
+            value.least(30.0);
+        }
+        assert!(value.get() > 29.0 && value.get() <= 30.0);
+    }
 
     #[test]
     fn averages_move_towards_the_samples() {

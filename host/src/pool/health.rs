@@ -130,10 +130,14 @@ impl Health {
         }
     }
 
-    /// A request was served. True when that brought the endpoint up.
-    pub fn request_ok(&self) -> bool {
-        self.success.average(1.0);
+    /// A request was answered. True when that brought the endpoint up.
+    pub fn reached(&self) -> bool {
         self.up()
+    }
+
+    /// A request was served.
+    pub fn request_ok(&self) {
+        self.success.average(1.0);
     }
 
     /// A request failed after it was sent (a 5xx, a broken stream, a timeout).
@@ -210,12 +214,13 @@ mod tests {
     #[test]
     fn traffic_takes_it_down_and_up() {
         let health = Health::default();
+        assert!(health.reached());
         health.request_ok();
         assert!((health.success_ratio() - 1.0).abs() < 1e-6);
         assert!(health.connect_failed(7, "refused"));
         assert!(health.success_ratio() < 1.0);
         assert!(!health.usable(8));
-        assert!(health.request_ok());
+        assert!(health.reached());
         assert_eq!(health.status(), Status::Up);
         health.request_failed("500");
         assert!(health.usable(9));

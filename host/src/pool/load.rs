@@ -7,14 +7,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::Endpoint;
+use super::{Endpoint, Passage};
+use crate::clock::Nanos;
 
 /// The load of one endpoint.
 #[derive(Debug, Default)]
 pub struct Load {
     requests: AtomicU64,
+    decoding: AtomicU64,
     prefill_tokens: AtomicU64,
     decode_tokens: AtomicU64,
+    output_tokens: AtomicU64,
 }
 
 impl Load {
@@ -22,6 +25,12 @@ impl Load {
     #[must_use]
     pub fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
+    }
+
+    /// Of them, those that decode.
+    #[must_use]
+    pub fn decoding(&self) -> u64 {
+        self.decoding.load(Ordering::Relaxed)
     }
 
     /// Uncached prompt tokens sent and not yet answered by a first token.
@@ -35,6 +44,19 @@ impl Load {
     pub fn decode_tokens(&self) -> u64 {
         self.decode_tokens.load(Ordering::Relaxed)
     }
+
+    /// Output tokens that have come from there, in all.
+    #[must_use]
+    pub fn output_tokens(&self) -> u64 {
+        self.output_tokens.load(Ordering::Relaxed)
+    }
+}
+
+impl Load {
+    /// Counts output tokens that came all at once, with the end of an answer.
+    pub fn produced(&self, tokens: u32) {
+        self.output_tokens.fetch_add(tokens.into(), Ordering::Relaxed);
+    }
 }
 
 /// One request's share of an endpoint's [`Load`].
@@ -46,6 +68,11 @@ pub struct Reservation {
     prefill: u64,
     context: u64,
     decode: u64,
+    held: u32,
+    /// Whether it counts among those that decode.
+    decodes: bool,
+    /// Whether it tries an endpoint that was ejected.
+    trial: bool,
 }
 
 impl Endpoint {
@@ -61,6 +88,9 @@ impl Endpoint {
             prefill,
             context: u64::from(context_tokens),
             decode: 0,
+            held: context_tokens.saturating_sub(prefill_tokens),
+            decodes: false,
+            trial: false,
         }
     }
 }
@@ -70,6 +100,20 @@ impl Reservation {
     #[must_use]
     pub fn endpoint(&self) -> &Arc<Endpoint> {
         &self.endpoint
+    }
+
+    /// Takes the one place that an endpoint has which is being tried after an ejection, until this is dropped. False
+    /// when another request has it.
+    pub fn try_out(&mut self, now: Nanos) -> bool {
+        let circuit = &self.endpoint.circuit;
+        self.trial = self.trial || circuit.begin_trial(now);
+        self.trial || circuit.passage(now) != Passage::HalfOpen
+    }
+
+    /// Tokens of the context that the endpoint was believed to hold when it was taken.
+    #[must_use]
+    pub fn held(&self) -> u32 {
+        self.held
     }
 
     /// Uncached tokens of others that stood before this request when it was put there.
@@ -82,6 +126,9 @@ impl Reservation {
     /// later calls change nothing.
     pub fn first_token(&mut self) {
         let load = &self.endpoint.load;
+        if !std::mem::replace(&mut self.decodes, true) {
+            load.decoding.fetch_add(1, Ordering::Relaxed);
+        }
         load.prefill_tokens.fetch_sub(std::mem::take(&mut self.prefill), Ordering::Relaxed);
         let context = std::mem::take(&mut self.context);
         load.decode_tokens.fetch_add(context, Ordering::Relaxed);
@@ -93,6 +140,7 @@ impl Reservation {
         self.first_token();
         let tokens = u64::from(tokens);
         self.endpoint.load.decode_tokens.fetch_add(tokens, Ordering::Relaxed);
+        self.endpoint.load.output_tokens.fetch_add(tokens, Ordering::Relaxed);
         self.decode = self.decode.saturating_add(tokens);
     }
 }
@@ -102,7 +150,11 @@ impl Drop for Reservation {
         let load = &self.endpoint.load;
         load.prefill_tokens.fetch_sub(self.prefill, Ordering::Relaxed);
         load.decode_tokens.fetch_sub(self.decode, Ordering::Relaxed);
+        load.decoding.fetch_sub(self.decodes.into(), Ordering::Relaxed);
         load.requests.fetch_sub(1, Ordering::Relaxed);
+        if self.trial {
+            self.endpoint.circuit.end_trial();
+        }
     }
 }
 
@@ -117,8 +169,8 @@ mod tests {
         Arc::new(Endpoint::new(EndpointSpec::new(Url::parse("a:1").unwrap())))
     }
 
-    fn numbers(load: &Load) -> (u64, u64, u64) {
-        (load.requests(), load.prefill_tokens(), load.decode_tokens())
+    fn numbers(load: &Load) -> (u64, u64, u64, u64) {
+        (load.requests(), load.decoding(), load.prefill_tokens(), load.decode_tokens())
     }
 
     #[test]
@@ -127,14 +179,14 @@ mod tests {
         let mut first = endpoint.reserve(100, 300);
         let second = endpoint.reserve(10, 10);
         assert_eq!((first.ahead(), second.ahead()), (0, 100));
-        assert_eq!(numbers(&endpoint.load), (2, 110, 0));
+        assert_eq!(numbers(&endpoint.load), (2, 0, 110, 0));
         first.first_token();
         first.output(5);
-        assert_eq!(numbers(&endpoint.load), (2, 10, 305));
+        assert_eq!(numbers(&endpoint.load), (2, 1, 10, 305));
         drop(first);
-        assert_eq!(numbers(&endpoint.load), (1, 10, 0));
+        assert_eq!(numbers(&endpoint.load), (1, 0, 10, 0));
         drop(second);
-        assert_eq!(numbers(&endpoint.load), (0, 0, 0));
+        assert_eq!(numbers(&endpoint.load), (0, 0, 0, 0));
     }
 
     #[derive(Debug, Clone)]
@@ -160,35 +212,38 @@ mod tests {
         #[test]
         fn the_counters_are_the_sum_of_the_live_requests(steps in prop::collection::vec(step(), 0..200)) {
             let endpoint = endpoint();
-            // Each with what the counters ought to hold for it: prefill, context, decode.
-            let mut live: Vec<(Reservation, u64, u64, u64)> = Vec::new();
+            // Each with what the counters ought to hold for it: prefill, context, decode, and whether it decodes.
+            let mut live: Vec<(Reservation, u64, u64, u64, u64)> = Vec::new();
             for step in steps {
                 let count = live.len().max(1);
                 match step {
                     Step::Reserve(prefill, context) => {
-                        live.push((endpoint.reserve(prefill, context), prefill.into(), context.into(), 0));
+                        live.push((endpoint.reserve(prefill, context), prefill.into(), context.into(), 0, 0));
                     }
                     Step::FirstToken(i) => if let Some(entry) = live.get_mut(i % count) {
                         entry.0.first_token();
                         entry.1 = 0;
                         entry.3 += std::mem::take(&mut entry.2);
+                        entry.4 = 1;
                     },
                     Step::Output(i, tokens) => if let Some(entry) = live.get_mut(i % count) {
                         entry.0.output(tokens);
                         entry.1 = 0;
                         entry.3 += std::mem::take(&mut entry.2) + u64::from(tokens);
+                        entry.4 = 1;
                     },
                     Step::Drop(i) => if i % count < live.len() { drop(live.swap_remove(i % count)); },
                 }
                 let expected = (
                     live.len() as u64,
+                    live.iter().map(|entry| entry.4).sum(),
                     live.iter().map(|entry| entry.1).sum(),
                     live.iter().map(|entry| entry.3).sum(),
                 );
                 prop_assert_eq!(numbers(&endpoint.load), expected);
             }
             live.clear();
-            prop_assert_eq!(numbers(&endpoint.load), (0, 0, 0));
+            prop_assert_eq!(numbers(&endpoint.load), (0, 0, 0, 0));
         }
     }
 
@@ -214,6 +269,6 @@ mod tests {
                 });
             }
         });
-        assert_eq!(numbers(&endpoint.load), (0, 0, 0));
+        assert_eq!(numbers(&endpoint.load), (0, 0, 0, 0));
     }
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
-use super::{Endpoint, EndpointSpec, Report, Status};
+use super::{Ejection, Endpoint, EndpointSpec, Report, Status};
 use crate::clock::Nanos;
-use crate::types::Engine;
+use crate::types::{Dialect, Engine};
 
 /// What is configured of a pool.
 #[derive(Debug, Clone, Default)]
@@ -23,8 +23,23 @@ pub struct PoolSpec {
     pub aliases: Vec<(Box<str>, Box<str>)>,
     /// The kind of its engines; none finds out.
     pub engine: Option<Engine>,
+    /// How its engines hand over KV; none finds out.
+    pub dialect: Option<Dialect>,
     /// Its endpoints, of which no two have the same name.
     pub endpoints: Vec<EndpointSpec>,
+    /// When endpoints are ejected.
+    pub ejection: Ejection,
+    /// Where endpoints are asked whether they are well; none leaves it to their metrics.
+    pub check: Option<Check>,
+}
+
+/// Where endpoints are asked whether they are well.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// The path, from its slash on.
+    pub path: Box<str>,
+    /// Time between two questions.
+    pub interval: Nanos,
 }
 
 /// What [`Pool::update`] did.
@@ -45,8 +60,21 @@ pub struct Pool {
     pub chain: Box<str>,
     /// The kind of its engines; none finds out.
     pub engine: Option<Engine>,
+    /// How its engines hand over KV; none finds out.
+    pub dialect: Option<Dialect>,
+    /// When endpoints are ejected.
+    pub ejection: Ejection,
+    /// Where endpoints are asked whether they are well.
+    pub check: Option<Check>,
     configured: Arc<[Box<str>]>,
     aliases: HashMap<Box<str>, Box<str>>,
+    /// The same for all configurations that the pool goes through.
+    members: Arc<Members>,
+}
+
+/// The endpoints of a pool, and what they list.
+#[derive(Debug, Default)]
+struct Members {
     endpoints: ArcSwap<Vec<Arc<Endpoint>>>,
     /// The union of what the endpoints list, sorted.
     listed: ArcSwap<Vec<Box<str>>>,
@@ -58,53 +86,69 @@ impl Pool {
     /// A pool of new endpoints.
     #[must_use]
     pub fn new(spec: PoolSpec) -> Self {
-        Self::taking_over(&[], spec)
+        Self::over(Arc::default(), spec)
     }
 
-    /// This pool under another configuration. Endpoints whose names stay keep their handles, their
-    /// load and what was learned of them.
+    /// This pool under another configuration, whose endpoints are those of this one from now on too: whoever still
+    /// holds the old one sees them come and go. Endpoints whose names stay keep their handles, their load and what
+    /// was learned of them.
     #[must_use]
     pub fn reconfigured(&self, spec: PoolSpec) -> Self {
-        Self::taking_over(&self.endpoints.load(), spec)
+        Self::over(Arc::clone(&self.members), spec)
     }
 
-    fn taking_over(old: &[Arc<Endpoint>], spec: PoolSpec) -> Self {
-        let PoolSpec { name, chain, mut models, aliases, engine, endpoints } = spec;
+    fn over(members: Arc<Members>, spec: PoolSpec) -> Self {
+        let PoolSpec { name, chain, mut models, aliases, engine, dialect, endpoints, ejection, check } = spec;
         models.sort_unstable();
         models.dedup();
-        let (endpoints, _) = merge(old, endpoints);
-        let listed = ArcSwap::from_pointee(union(&endpoints));
-        Self {
-            name,
-            chain,
-            engine,
-            configured: models.into(),
-            aliases: aliases.into_iter().collect(),
-            endpoints: ArcSwap::from_pointee(endpoints),
-            listed,
-            changing: Mutex::new(()),
-        }
+        let (configured, aliases) = (models.into(), aliases.into_iter().collect());
+        let pool = Self { name, chain, engine, dialect, ejection, check, configured, aliases, members };
+        pool.update(endpoints);
+        pool
     }
 
     /// The endpoints, in the order in which they were named.
     #[must_use]
     pub fn endpoints(&self) -> Arc<Vec<Arc<Endpoint>>> {
-        self.endpoints.load_full()
+        self.members.endpoints.load_full()
     }
 
     /// The endpoint of this name.
     #[must_use]
     pub fn endpoint(&self, name: &str) -> Option<Arc<Endpoint>> {
-        self.endpoints.load().iter().find(|endpoint| &*endpoint.name == name).cloned()
+        self.members.endpoints.load().iter().find(|endpoint| &*endpoint.name == name).cloned()
     }
 
     /// Puts these endpoints in the place of the present ones; see [`Self::reconfigured`].
     pub fn update(&self, specs: Vec<EndpointSpec>) -> Changes {
-        let _one_at_a_time = self.changing.lock();
-        let (endpoints, changes) = merge(&self.endpoints.load(), specs);
-        self.listed.store(Arc::new(union(&endpoints)));
-        self.endpoints.store(Arc::new(endpoints));
+        let _one_at_a_time = self.members.changing.lock();
+        let (endpoints, changes) = merge(&self.members.endpoints.load(), specs);
+        self.members.listed.store(Arc::new(union(&endpoints)));
+        self.members.endpoints.store(Arc::new(endpoints));
         changes
+    }
+
+    /// A request was served by one of the pool's endpoints. True when it was ejected before.
+    pub fn succeeded(&self, endpoint: &Endpoint, now: Nanos) -> bool {
+        endpoint.health.request_ok();
+        endpoint.circuit.succeeded(now)
+    }
+
+    /// A request failed after it was sent to one of the pool's endpoints (a 5xx, a broken stream, a timeout). True
+    /// when the endpoint was ejected for it.
+    pub fn failed(&self, endpoint: &Endpoint, now: Nanos, error: &str) -> bool {
+        endpoint.health.request_failed(error);
+        let room = || {
+            let endpoints = self.members.endpoints.load();
+            let ejected = endpoints.iter().filter(|endpoint| !endpoint.circuit.closed()).count();
+            (ejected + 1) * 100 <= endpoints.len() * self.ejection.percent as usize
+        };
+        endpoint.circuit.failed(now, endpoint.health.success_ratio(), &self.ejection, room)
+    }
+
+    /// One of the pool's endpoints said that it is busy, for this time.
+    pub fn busy(&self, endpoint: &Endpoint, now: Nanos, time: Nanos) {
+        endpoint.circuit.pause(now, time);
     }
 
     /// Makes this the latest report of one of the pool's endpoints.
@@ -116,18 +160,22 @@ impl Pool {
             return;
         }
         // Thousands of endpoints that begin to list the same model must not each go over all the others.
-        let _one_at_a_time = self.changing.lock();
-        let listed = self.listed.load();
+        let _one_at_a_time = self.members.changing.lock();
+        let listed = self.members.listed.load();
         let gone = before.iter().any(|model| !now.contains(model));
         if gone || now.iter().any(|model| listed.binary_search(model).is_err()) {
-            self.listed.store(Arc::new(union(&self.endpoints.load())));
+            self.members.listed.store(Arc::new(union(&self.members.endpoints.load())));
         }
     }
 
     /// The models that it serves, sorted: the configured ones, else what the endpoints list.
     #[must_use]
     pub fn models(&self) -> Vec<Box<str>> {
-        if self.configured.is_empty() { self.listed.load().to_vec() } else { self.configured.to_vec() }
+        if self.configured.is_empty() {
+            self.members.listed.load().to_vec()
+        } else {
+            self.configured.to_vec()
+        }
     }
 
     /// The model that is meant by this name, when this pool serves it.
@@ -137,15 +185,18 @@ impl Pool {
             return Some(model);
         }
         let served = |models: &[Box<str>]| models.binary_search_by(|known| (**known).cmp(name)).is_ok();
-        let serves =
-            if self.configured.is_empty() { served(&self.listed.load()) } else { served(&self.configured) };
+        let serves = if self.configured.is_empty() {
+            served(&self.members.listed.load())
+        } else {
+            served(&self.configured)
+        };
         serves.then_some(name)
     }
 
     /// Whether its endpoints list several models, so that they may differ in what they serve.
     #[must_use]
     pub fn lists_several(&self) -> bool {
-        self.listed.load().len() > 1
+        self.members.listed.load().len() > 1
     }
 
     /// Whether it serves a model of this name, or one whose alias it is.
@@ -157,14 +208,14 @@ impl Pool {
     /// Whether the endpoints have said yet what they serve, or need not.
     #[must_use]
     pub fn models_known(&self) -> bool {
-        !self.configured.is_empty() || !self.listed.load().is_empty()
+        !self.configured.is_empty() || !self.members.listed.load().is_empty()
     }
 
     /// Whether it has an endpoint up and knows its models.
     #[must_use]
     pub fn ready(&self, now: Nanos) -> bool {
         let up = |endpoint: &Arc<Endpoint>| endpoint.health.status() == Status::Up && endpoint.usable(now);
-        self.models_known() && self.endpoints.load().iter().any(up)
+        self.models_known() && self.members.endpoints.load().iter().any(up)
     }
 }
 
@@ -180,15 +231,20 @@ fn merge(old: &[Arc<Endpoint>], specs: Vec<EndpointSpec>) -> (Vec<Arc<Endpoint>>
         }
         endpoints.push(match known.remove(name.as_str()) {
             Some(old) if old.is(&spec) => Arc::clone(old),
-            Some(old) => Arc::new(old.changed(spec)),
-            None => {
+            Some(old) if old.url.https == spec.url.https => Arc::new(old.changed(spec)),
+            // One that is spoken to otherwise is another one: connections to the old one are of no use.
+            replaced => {
+                changes.removed.extend(replaced.cloned());
                 let new = Arc::new(Endpoint::new(spec));
+                if !old.is_empty() {
+                    new.circuit.join_late();
+                }
                 changes.added.push(Arc::clone(&new));
                 new
             }
         });
     }
-    changes.removed = old.iter().filter(|old| known.contains_key(&*old.name)).cloned().collect();
+    changes.removed.extend(old.iter().filter(|old| known.contains_key(&*old.name)).cloned());
     (endpoints, changes)
 }
 
@@ -231,6 +287,23 @@ mod tests {
         assert_eq!(after.load.requests(), 0);
         let back = pool.update(spec(&["b:1"]).endpoints).added;
         assert_ne!(back[0].id, before[1].id, "a handle is never used again");
+    }
+
+    #[test]
+    fn another_configuration_keeps_the_endpoints() {
+        let pool = Pool::new(spec(&["a:1", "b:1"]));
+        let before = pool.endpoints();
+        let mut other = spec(&["b:1", "c:1"]);
+        other.chain = "other".into();
+        let after = pool.reconfigured(other);
+        assert_eq!(&*after.chain, "other");
+        assert_eq!(after.endpoint("b:1").unwrap().id, before[1].id);
+        assert!(
+            Arc::ptr_eq(&pool.endpoints(), &after.endpoints()),
+            "who holds the old one sees the new endpoints"
+        );
+        after.update(spec(&["https://b:1"]).endpoints);
+        assert_ne!(after.endpoints()[0].id, before[1].id, "one that is spoken to otherwise is another one");
     }
 
     #[test]

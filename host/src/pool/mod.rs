@@ -10,19 +10,25 @@
 //! pool, also when its role, weight or labels change.
 
 mod atomic;
+mod circuit;
 mod endpoint;
 mod health;
 mod latency;
+pub mod limit;
 mod load;
 mod members;
 mod report;
+mod throughput;
+mod trend;
 pub mod window;
 
-pub use endpoint::{Endpoint, EndpointSpec, Live};
+pub use circuit::{Circuit, Ejection, Passage};
+pub use endpoint::{Endpoint, EndpointSpec, Live, OutOfUse};
 pub use health::{Health, PROBES, RETRY_AFTER, Status, Why};
 pub use latency::Latency;
+pub use limit::Limit;
 pub use load::{Load, Reservation};
-pub use members::{Changes, Pool, PoolSpec};
+pub use members::{Changes, Check, Pool, PoolSpec};
 pub use report::{Numbers, Report};
 pub use window::Windows;
 

@@ -63,6 +63,7 @@ pub struct Numbers {
     running: AtomicF32,
     kv_usage: AtomicF32,
     preemptions: AtomicF32,
+    kv_tokens: AtomicF32,
 }
 
 impl Numbers {
@@ -90,6 +91,12 @@ impl Numbers {
         self.preemptions.get()
     }
 
+    /// Tokens that the KV cache holds.
+    #[must_use]
+    pub fn kv_tokens(&self) -> f32 {
+        self.kv_tokens.get()
+    }
+
     /// Milliseconds since the metrics were read; NaN when they never were.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "an age, not a count")]
@@ -106,5 +113,7 @@ impl Numbers {
         self.running.set(report.running.unwrap_or(f32::NAN));
         self.kv_usage.set(report.kv_usage.unwrap_or(f32::NAN));
         self.preemptions.set(report.preemptions.unwrap_or(f32::NAN));
+        #[expect(clippy::cast_precision_loss, reason = "a size, not a count")]
+        self.kv_tokens.set(report.cache_tokens().map_or(f32::NAN, |tokens| tokens as f32));
     }
 }

@@ -16,4 +16,4 @@ pub use exact::Exact;
 pub use hash::{MAX_BLOCKS, block_hashes, seed, token_hashes};
 pub use index::Index;
 pub use rendezvous::weight;
-pub use sessions::Sessions;
+pub use sessions::{Session, Sessions};

@@ -4,6 +4,7 @@
 //! after which a session is forgotten. Ids are kept as digests, so that a client's long ids cost nothing.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use xxhash_rust::xxh3::xxh3_128;
@@ -18,7 +19,7 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 pub struct Sessions {
     shards: Box<[Mutex<Shard>]>,
-    ttl: Nanos,
+    ttl: AtomicU64,
 }
 
 impl Sessions {
@@ -28,7 +29,16 @@ impl Sessions {
         // Few sessions are kept in as few shards, so that the bound holds to the letter.
         let count = SHARDS.min(max);
         let shard = |number: usize| Mutex::new(Shard::new(max / count + usize::from(number < max % count)));
-        Self { shards: (0..count).map(shard).collect(), ttl }
+        Self { shards: (0..count).map(shard).collect(), ttl: AtomicU64::new(ttl) }
+    }
+
+    /// From now on each is kept for `ttl` after it was noted last.
+    pub fn set_ttl(&self, ttl: Nanos) {
+        self.ttl.store(ttl, Ordering::Relaxed);
+    }
+
+    fn ttl(&self) -> Nanos {
+        self.ttl.load(Ordering::Relaxed)
     }
 
     /// The endpoint of a session and how often it was noted; none when it is not known (any more).
@@ -36,14 +46,53 @@ impl Sessions {
         let digest = xxh3_128(session.as_bytes());
         let shard = self.shard(digest)?.lock();
         let entry = shard.entry(*shard.places.get(&digest)?)?;
-        (now.saturating_sub(entry.noted) < self.ttl).then_some((entry.endpoint, entry.turns))
+        (now.saturating_sub(entry.noted) < self.ttl()).then_some((entry.endpoint, entry.turns))
     }
 
     /// A request of a session was sent to an endpoint.
     pub fn note(&self, session: &str, endpoint: EndpointId, now: Nanos) {
         let digest = xxh3_128(session.as_bytes());
         if let Some(shard) = self.shard(digest) {
-            shard.lock().note(digest, endpoint, now, self.ttl);
+            shard.lock().note(digest, endpoint, now, self.ttl());
+        }
+    }
+
+    /// What it holds, the one noted first before the others of its kind.
+    #[must_use]
+    pub fn export(&self, now: Nanos) -> Vec<Session> {
+        let ttl = self.ttl();
+        let mut sessions = Vec::new();
+        for shard in &self.shards {
+            let shard = shard.lock();
+            let mut place = shard.oldest;
+            while let Some(entry) = shard.entry(place) {
+                let age = now.saturating_sub(entry.noted);
+                if age < ttl {
+                    let Entry { digest, endpoint, turns, .. } = *entry;
+                    sessions.push(Session { digest, endpoint, turns, age });
+                }
+                place = entry.newer;
+            }
+        }
+        sessions.sort_unstable_by_key(|session| std::cmp::Reverse(session.age));
+        sessions
+    }
+
+    /// Takes in what [`Self::export`] gave, in its order.
+    pub fn import(&self, sessions: impl Iterator<Item = Session>, now: Nanos) {
+        let ttl = self.ttl();
+        for Session { digest, endpoint, turns, age } in sessions {
+            if age >= ttl {
+                continue;
+            }
+            if let Some(shard) = self.shard(digest) {
+                let mut shard = shard.lock();
+                shard.note(digest, endpoint, now.saturating_sub(age), ttl);
+                let newest = shard.newest;
+                if let Some(entry) = shard.entry_mut(newest) {
+                    entry.turns = turns;
+                }
+            }
         }
     }
 
@@ -64,6 +113,19 @@ impl Sessions {
         let number = usize::try_from((digest >> 64).checked_rem(count)?).ok()?;
         self.shards.get(number)
     }
+}
+
+/// A session, for whoever keeps it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Session {
+    /// Of its id.
+    pub digest: u128,
+    /// Where it was sent last.
+    pub endpoint: EndpointId,
+    /// How often it came.
+    pub turns: u32,
+    /// Time since it came last.
+    pub age: Nanos,
 }
 
 /// Entries in a list from the one noted last to the one noted first.
@@ -173,9 +235,24 @@ mod tests {
         assert_eq!(sessions.get("a", 70), None);
         sessions.note("a", EndpointId(3), 80);
         assert_eq!(sessions.get("a", 80), Some((EndpointId(3), 1)));
+        sessions.set_ttl(30);
+        assert_eq!((sessions.get("a", 109), sessions.get("a", 110)), (Some((EndpointId(3), 1)), None));
         let none = Sessions::new(0, 50);
         none.note("a", EndpointId(1), 0);
         assert!(none.is_empty());
+    }
+
+    #[test]
+    fn what_goes_out_comes_back() {
+        let sessions = Sessions::new(100, 50);
+        for (id, now) in [("a", 10), ("b", 20), ("a", 30)] {
+            sessions.note(id, EndpointId(1), now);
+        }
+        let back = Sessions::new(100, 50);
+        back.import(sessions.export(40).into_iter(), 1_000);
+        assert_eq!(back.get("a", 1_030), Some((EndpointId(1), 2)));
+        assert_eq!((back.get("b", 1_029), back.get("b", 1_030)), (Some((EndpointId(1), 1)), None));
+        assert_eq!(sessions.export(75).len(), 1, "what has expired is not kept");
     }
 
     proptest! {

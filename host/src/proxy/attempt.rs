@@ -1,88 +1,72 @@
 //! Sending a request to its endpoints in order until one answers.
 //!
 //! What was refused or reset before any byte of an answer goes to the next endpoint. An answer of 5xx or none in
-//! time is retried while the pool's budget allows; without budget the engine's own answer is passed on. Once an
-//! answer's head has gone to the client nothing is sent again.
+//! time is retried while the pool's budget allows; without budget the engine's own answer is passed on. An endpoint
+//! that says it is busy (429) has done nothing: the next one may have the request, and the busy one is left alone for
+//! the time that it asked for. Once an answer's head has gone to the client nothing is sent again.
 
-use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::{Request, Response, StatusCode};
+use http::header::{HeaderMap, RETRY_AFTER};
+use hyper::{Response, StatusCode};
 
-use super::body::{Answer, Sent};
-use super::headers::{explain, to_client, to_engine};
-use super::infer::seconds;
-use super::outcome::Failure;
-use super::record;
-use super::relay::Relay;
-use super::service::Line;
+use super::body::{Answer, Sent, Streamed};
+use super::headers::{explain, queued, to_client};
+use super::job::Job;
+use super::outcome::{Failure, SOON};
+use super::relay::{Coming, Relay};
+use super::split::{Opened, Split};
+use super::tunnel;
 use super::upstream::{Answered, Remake, SendError};
-use super::{Proxy, Service};
-use crate::clock::Nanos;
-use crate::flow::Pass;
-use crate::policy::{self, Event, EventKind};
+use crate::clock::nanos;
+use crate::policy::EventKind;
 use crate::pool::{Endpoint, Reservation};
-use crate::route::{Choice, Trace};
-use crate::types::EndpointId;
-
-/// A request that has left the queue, with all that it holds.
-pub(super) struct Job {
-    pub(super) proxy: Arc<Proxy>,
-    pub(super) service: Arc<Service>,
-    pub(super) request: Arc<policy::Request>,
-    pub(super) peer: IpAddr,
-    pub(super) line: Line,
-    pub(super) pass: Pass,
-    pub(super) trace: Trace,
-    /// When it was sent to the endpoint that is tried.
-    pub(super) sent_at: Nanos,
-    /// When the first token of its answer came.
-    pub(super) first: Option<Nanos>,
-    /// Whether it is known how the request ended. One that is dropped before was given up by its client.
-    pub(super) ended: bool,
-}
-
-impl Drop for Job {
-    fn drop(&mut self) {
-        if !self.ended {
-            self.end(CLIENT_CLOSED, EventKind::Cancelled, Spent::default());
-            self.service.metrics.aborted();
-        }
-    }
-}
-
-/// The status under which a request is kept whose client went away (nginx's number for it).
-const CLIENT_CLOSED: u16 = 499;
-
-/// Tokens of a request that has ended.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Spent {
-    /// Of the prompt, by the engine's count.
-    pub(super) prompt: Option<u32>,
-    pub(super) cached: Option<u32>,
-    pub(super) output: u32,
-}
+use crate::route::Choice;
 
 /// Why an attempt came to nothing.
-enum Missed {
+pub(super) enum Missed {
     /// There was no connection.
     Unreached(String),
     /// Nothing was done there: the next endpoint may have it.
     Free(String),
     /// Work may have been done: the next endpoint may have it if the budget allows.
     Costly(String),
+    /// It said that it is busy, for this time: the next endpoint may have it.
+    Busy(Duration),
+    /// The request's own time is up.
+    Late,
 }
 
 impl From<SendError> for Missed {
     fn from(error: SendError) -> Self {
         let why = error.to_string();
         match error {
-            SendError::Connect(_) | SendError::ConnectTimeout(_) => Self::Unreached(why),
+            SendError::Dial(_) | SendError::NoBody => Self::Unreached(why),
             SendError::Broken(_) | SendError::Body(_) => Self::Free(why),
             SendError::Timeout(_) => Self::Costly(why),
         }
     }
+}
+
+impl Missed {
+    /// What is kept of it.
+    fn why(&self) -> String {
+        match self {
+            Self::Unreached(why) | Self::Free(why) | Self::Costly(why) => why.clone(),
+            Self::Busy(_) => "it answered 429 Too Many Requests".into(),
+            Self::Late => "the request's time was up".into(),
+        }
+    }
+}
+
+/// What trying the endpoints came to.
+pub(super) enum Ran {
+    /// An answer, be it that every attempt came to nothing.
+    Answered(Response<Answer>),
+    /// No endpoint could be connected to: nothing was sent, and the request may wait for one.
+    Unreached(Box<Job>),
 }
 
 /// What is to be said when every attempt came to nothing.
@@ -94,58 +78,65 @@ enum Ending {
     Failed,
     /// The last one did not answer in time.
     TimedOut,
+    /// One was busy, for this time.
+    Busy(Duration),
+    /// The request's own time was up.
+    Late,
 }
 
 impl Ending {
     fn after(self, missed: &Missed) -> Self {
-        match missed {
-            Missed::Unreached(_) => self,
-            Missed::Free(_) => Self::Failed,
-            Missed::Costly(_) => Self::TimedOut,
+        match (self, missed) {
+            (_, Missed::Late) => Self::Late,
+            (_, Missed::Busy(time)) => Self::Busy(*time),
+            (busy @ Self::Busy(_), _) | (busy, Missed::Unreached(_)) => busy,
+            (_, Missed::Free(_)) => Self::Failed,
+            (_, Missed::Costly(_)) => Self::TimedOut,
         }
     }
 }
 
 impl Job {
-    pub(super) fn new(
-        proxy: Arc<Proxy>,
-        service: Arc<Service>,
-        request: Arc<policy::Request>,
-        peer: IpAddr,
-        line: Line,
-        pass: Pass,
-        trace: Trace,
-    ) -> Self {
-        Self { proxy, service, request, peer, line, pass, trace, sent_at: 0, first: None, ended: false }
-    }
-
-    /// Tries the endpoints in order. `body` is for the first one, `plain` for all others: parameters of a prefill
-    /// leg are good for one decode.
-    pub(super) async fn run(mut self, choice: Choice, body: Bytes, plain: Bytes) -> Response<Answer> {
-        let Choice { order, reservation, .. } = choice;
+    /// Tries the endpoints in order, each after the legs that the policy wants before it: what was prefilled is good
+    /// for one decode.
+    pub(super) async fn run(mut self, choice: Choice, body: Bytes) -> Ran {
+        let Choice { order, reservation, legs, serving } = choice;
         let mut reservation = Some(reservation);
-        let mut body = Some(body);
+        let mut legs = Some(legs);
         let mut ending = Ending::Unreachable;
-        let last = order.len().saturating_sub(1);
-        for (n, endpoint) in order.iter().enumerate() {
-            let reserved = self.reserved(&mut reservation, endpoint);
-            let bytes = body.take().unwrap_or_else(|| plain.clone());
-            let held = self.start(endpoint);
-            let again = || self.engine_request(endpoint, Sent::Whole(Some(bytes.clone())));
-            let missed = match self.send(endpoint, again).await {
-                Ok(answered) => match self.unusable(&answered.response, n < last) {
-                    None => return self.answer(endpoint, answered, reserved, held),
-                    Some(missed) => missed,
+        let stand_ins = self.service.lane.stand_ins(&order);
+        let last = (order.len() + stand_ins.len()).saturating_sub(1);
+        let after = |n: usize| order.iter().chain(&stand_ins).nth(n + 1);
+        for (n, endpoint) in order.iter().chain(&stand_ins).enumerate() {
+            let mut reserved = self.reserved(&mut reservation, endpoint);
+            if !reserved.try_out(self.proxy.clock.now()) && n < last {
+                self.trace.tried(endpoint, "it is being tried after an ejection, by another request");
+                continue;
+            }
+            let legs = legs.take().unwrap_or_else(|| self.split_again(&serving, endpoint));
+            let missed = match self.split(endpoint, legs, &serving, &mut reserved, &body).await {
+                Split::Answered(opened) => {
+                    // All of the prompt is there when its first token comes.
+                    let held = self.request.prompt_tokens;
+                    return Ran::Answered(self.answer(endpoint, opened, reserved, held));
+                }
+                Split::Missed(_) if self.is_late() => Missed::Late,
+                Split::Missed(missed) => missed,
+                Split::Whole => match self.try_whole(endpoint, reserved.held(), &body, after(n)).await {
+                    Ok(answered) => {
+                        let held = reserved.held();
+                        return Ran::Answered(self.answer(endpoint, answered.into(), reserved, held));
+                    }
+                    Err(missed) => missed,
                 },
-                Err(error) => error.into(),
             };
-            self.service.lane.unsent(&self.request, endpoint, held);
             ending = ending.after(&missed);
-            let (why, go_on) = match missed {
-                Missed::Unreached(why) | Missed::Free(why) => (why, true),
-                Missed::Costly(why) => (why, n < last && self.may_retry()),
+            self.trace.tried(endpoint, missed.why());
+            let go_on = match missed {
+                Missed::Unreached(_) | Missed::Free(_) | Missed::Busy(_) => true,
+                Missed::Costly(_) => n < last && self.may_retry(),
+                Missed::Late => false,
             };
-            self.trace.tried(endpoint, why);
             if !go_on {
                 break;
             }
@@ -153,7 +144,37 @@ impl Job {
                 self.service.metrics.retried();
             }
         }
-        self.fail(ending)
+        match ending {
+            Ending::Unreachable => Ran::Unreached(Box::new(self)),
+            ending => Ran::Answered(self.fail(ending)),
+        }
+    }
+
+    /// Tells the client that no endpoint could be connected to.
+    pub(super) fn fail_unreached(self) -> Response<Answer> {
+        self.fail(Ending::Unreachable)
+    }
+
+    /// Asks one endpoint to do all of it. It is believed to hold the first `held` tokens of the prompt.
+    async fn try_whole(
+        &mut self,
+        endpoint: &Arc<Endpoint>,
+        held: u32,
+        body: &Bytes,
+        next: Option<&Arc<Endpoint>>,
+    ) -> Result<Answered, Missed> {
+        self.start(endpoint);
+        let again = || self.whole_request(endpoint, Sent::Whole(Some(body.clone())));
+        let missed = match self.send(endpoint, again).await {
+            Ok(answered) => match self.unusable(endpoint, &answered.response, next) {
+                None => return Ok(answered),
+                Some(missed) => missed,
+            },
+            Err(_) if self.is_late() => Missed::Late,
+            Err(error) => error.into(),
+        };
+        self.service.lane.unsent(&self.request, endpoint, held);
+        Err(missed)
     }
 
     /// Tries the endpoints in order with a body that can be sent once: until a connection is made.
@@ -163,22 +184,24 @@ impl Job {
         let mut body = Some(body);
         let mut ending = Ending::Unreachable;
         for endpoint in order.iter() {
-            let reserved = self.reserved(&mut reservation, endpoint);
-            let held = self.start(endpoint);
+            let mut reserved = self.reserved(&mut reservation, endpoint);
+            reserved.try_out(self.proxy.clock.now());
+            let held = reserved.held();
+            self.start(endpoint);
             let sending = || self.engine_request(endpoint, body.take()?);
             match self.send(endpoint, sending).await {
-                Ok(answered) => return self.answer(endpoint, answered, reserved, held),
+                Ok(answered) => return self.answer(endpoint, answered.into(), reserved, held),
                 Err(SendError::Body(error)) => {
                     self.trace.tried(endpoint, "the client's body broke off");
                     return self.refuse(&Failure::body_lost(&error));
                 }
                 Err(error) => {
-                    let why = error.to_string();
-                    ending = ending.after(&error.into());
-                    self.trace.tried(endpoint, why);
+                    let missed = if self.is_late() { Missed::Late } else { error.into() };
+                    ending = ending.after(&missed);
+                    self.trace.tried(endpoint, missed.why());
                 }
             }
-            if body.is_none() {
+            if body.is_none() || matches!(ending, Ending::Late) {
                 break;
             }
         }
@@ -189,39 +212,50 @@ impl Job {
         first.take().unwrap_or_else(|| self.service.lane.reserve(&self.request, endpoint))
     }
 
-    /// The request is on its way; the prompt tokens that the endpoint was believed to hold before.
-    fn start(&mut self, endpoint: &Arc<Endpoint>) -> u32 {
-        let held = self.service.lane.cached_tokens(&self.request, endpoint);
+    /// The request is on its way.
+    pub(super) fn start(&mut self, endpoint: &Arc<Endpoint>) {
+        self.spends();
         self.service.lane.sent(&self.request, endpoint);
         self.sent_at = self.proxy.clock.now();
         self.event(EventKind::Dispatched, endpoint);
-        held
     }
 
     fn may_retry(&self) -> bool {
         self.service.retries.withdraw(self.proxy.clock.now())
     }
 
-    async fn send(&self, endpoint: &Endpoint, request: impl Remake) -> Result<Answered, SendError> {
-        let config = &self.service.config;
-        let sent =
-            self.proxy.upstream.send(endpoint, request, config.connect_timeout, config.first_byte_timeout);
-        sent.await.inspect_err(|error| self.note_failure(endpoint, error))
+    pub(super) async fn send(
+        &self,
+        endpoint: &Endpoint,
+        request: impl Remake,
+    ) -> Result<Answered, SendError> {
+        let sent = self.proxy.upstream.send(endpoint, request, self.way()).await;
+        // When the request's own time is up it is nobody's fault.
+        if let Err(error) = &sent
+            && !self.is_late()
+        {
+            self.service.unanswered(endpoint, self.proxy.clock.now(), error);
+        }
+        sent
     }
 
-    /// The request as the engine gets it.
-    pub(super) fn engine_request(&self, endpoint: &Endpoint, body: Sent) -> Option<Request<Sent>> {
-        let mut request = Request::new(body);
-        *request.method_mut() = self.line.method.clone();
-        *request.uri_mut() = self.line.to(&endpoint.url.base_path)?;
-        *request.headers_mut() =
-            to_engine(&self.request.headers, &self.request.id, &endpoint.url.authority(), self.peer);
-        Some(request)
-    }
-
-    /// Why an answer is not passed on, if another endpoint may do better.
-    fn unusable<B>(&self, response: &Response<B>, others_left: bool) -> Option<Missed> {
-        let status = response.status();
+    /// Why an answer is not passed on, if the next endpoint may do better.
+    fn unusable<B>(
+        &self,
+        endpoint: &Endpoint,
+        response: &Response<B>,
+        next: Option<&Arc<Endpoint>>,
+    ) -> Option<Missed> {
+        let (status, now) = (response.status(), self.proxy.clock.now());
+        if status == StatusCode::TOO_MANY_REQUESTS {
+            let time = busy_for(response.headers());
+            if let Some(time) = time {
+                self.service.lane.pool.busy(endpoint, now, nanos(time));
+            }
+            // Those that are busy come last: when the next one is, all are.
+            let is_free = next.is_some_and(|next| !next.circuit.paused(now));
+            return is_free.then(|| Missed::Busy(time.unwrap_or(SOON)));
+        }
         let may_be_better_elsewhere = matches!(
             status,
             StatusCode::INTERNAL_SERVER_ERROR
@@ -229,49 +263,68 @@ impl Job {
                 | StatusCode::SERVICE_UNAVAILABLE
                 | StatusCode::GATEWAY_TIMEOUT
         );
-        if !may_be_better_elsewhere || !others_left || !self.may_retry() {
+        if !may_be_better_elsewhere || next.is_none() || !self.may_retry() {
             return None;
         }
+        self.failed(endpoint, &format!("it answered {status}"));
         Some(Missed::Free(format!("it answered {status}")))
-    }
-
-    pub(super) fn note_failure(&self, endpoint: &Endpoint, error: &SendError) {
-        let now = self.proxy.clock.now();
-        match error {
-            SendError::Connect(_) | SendError::ConnectTimeout(_) => {
-                endpoint.health.connect_failed(now, &error.to_string());
-            }
-            SendError::Broken(_) | SendError::Timeout(_) => {
-                endpoint.health.request_failed(&error.to_string());
-            }
-            SendError::Body(_) => {}
-        }
     }
 
     /// Passes an engine's answer on.
     pub(super) fn answer(
         mut self,
         endpoint: &Arc<Endpoint>,
-        answered: Answered,
+        opened: Opened,
         reservation: Reservation,
         held: u32,
     ) -> Response<Answer> {
+        endpoint.reached(self.proxy.clock.now());
+        let Opened { answered, first } = opened;
+        if answered.response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            return self.switch(endpoint, answered, reservation);
+        }
         let Answered { response, lease } = answered;
         let (head, body) = response.into_parts();
         if head.status.is_server_error() {
-            endpoint.health.request_failed(&format!("it answered {}", head.status));
-        } else {
-            endpoint.health.request_ok();
+            self.failed(endpoint, &format!("it answered {}", head.status));
         }
         self.trace.served(endpoint);
         let mut headers = to_client(&head.headers, &self.request.id, &endpoint.name);
         explain(&self.request.headers, &mut headers, &self.trace);
-        let relay =
-            Relay::new(self, Arc::clone(endpoint), head.status, &headers, body, lease, reservation, held);
-        let mut response = Response::new(Answer::Coming(Box::new(relay)));
+        if let Some(waited) = self.waited {
+            queued(&mut headers, waited.standing, Some(waited.took));
+        }
+        let relay = Relay::new(
+            self,
+            Arc::clone(endpoint),
+            head.status,
+            &headers,
+            Coming { first, rest: body },
+            lease,
+            reservation,
+            held,
+        );
+        let mut response = Response::new(Answer::Coming(Streamed::Relay(Box::new(relay))));
         *response.status_mut() = head.status;
         *response.headers_mut() = headers;
         response
+    }
+
+    /// The engine agrees to another protocol. Nobody asked it to where the client did not.
+    fn switch(
+        mut self,
+        endpoint: &Arc<Endpoint>,
+        answered: Answered,
+        reservation: Reservation,
+    ) -> Response<Answer> {
+        if self.upgrade.is_none() {
+            self.failed(endpoint, "it answered 101, which nobody asked for");
+            self.trace.tried(endpoint, "it answered 101, which nobody asked for");
+            return self.fail(Ending::Failed);
+        }
+        self.trace.served(endpoint);
+        let headers = to_client(answered.response.headers(), &self.request.id, &endpoint.name);
+        tunnel::begin(self, endpoint, answered, headers, reservation)
     }
 
     fn fail(mut self, ending: Ending) -> Response<Answer> {
@@ -280,48 +333,14 @@ impl Job {
             Ending::Unreachable => Failure::NobodyUp { pool: self.service.config.name.clone(), why: tried },
             Ending::Failed => Failure::AllFailed(tried),
             Ending::TimedOut => Failure::TimedOut(tried),
+            Ending::Busy(time) => Failure::EnginesBusy { tried, time },
+            Ending::Late => Failure::TotalTimeout(self.service.config.total_timeout.unwrap_or_default()),
         };
         self.refuse(&failure)
     }
+}
 
-    /// Answers a request that no engine will.
-    fn refuse(&mut self, failure: &Failure) -> Response<Answer> {
-        if let Some(reason) = failure.dropped_reason() {
-            self.service.metrics.refused(reason);
-        }
-        let mut answer = failure.answer(self.request.api, &self.request.id);
-        explain(&self.request.headers, answer.headers_mut(), &self.trace);
-        self.end(failure.status(), EventKind::Failed, Spent::default());
-        answer
-    }
-
-    /// The request has ended: metrics, explanation, and the plugins that listen. Counts once.
-    pub(super) fn end(&mut self, status: u16, kind: EventKind, spent: Spent) {
-        self.ended = true;
-        let taken = self.proxy.clock.now().saturating_sub(self.request.arrived);
-        self.service.metrics.request(self.request.api, status, seconds(taken));
-        let ended = record::ended(kind, status);
-        record::note(&self.service.lane, &self.request, &self.trace, ended, self.first, spent);
-        let endpoint = self.trace.endpoint();
-        self.tell(kind, endpoint, spent);
-        self.proxy.decisions.push(self.trace.finish(status));
-    }
-
-    /// Tells the plugins that listen.
-    pub(super) fn event(&self, kind: EventKind, endpoint: &Endpoint) {
-        self.tell(kind, Some(endpoint.id), Spent::default());
-    }
-
-    fn tell(&self, kind: EventKind, endpoint: Option<EndpointId>, spent: Spent) {
-        self.service.controller.event(Event {
-            kind,
-            request: Arc::clone(&self.request.id),
-            flow: Some(self.pass.flow()),
-            endpoint,
-            at_ms: self.proxy.clock.now() / crate::clock::MILLI,
-            prompt_tokens: self.request.prompt_tokens,
-            cached_tokens: spent.cached,
-            output_tokens: spent.output,
-        });
-    }
+/// For how long an engine that answers 429 asks to be left alone, where it says so in seconds.
+fn busy_for(headers: &HeaderMap) -> Option<Duration> {
+    headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
 }

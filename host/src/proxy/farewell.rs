@@ -14,10 +14,10 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::body::Answer;
+use crate::net::Stream;
 
 /// Time that a client has to read the answer and to close its side.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -27,7 +27,7 @@ const THROWN_AWAY: u64 = 1 << 20;
 const STAND_IN: &[u8] = b"GET / HTTP/1.1\r\nconnection: close\r\n\r\n";
 
 /// Answers what was no request, and closes.
-pub(super) async fn say(mut stream: TcpStream, answer: impl Fn() -> Response<Answer>) {
+pub(super) async fn say(mut stream: Stream, answer: impl Fn() -> Response<Answer>) {
     let service = service_fn(|_: Request<Incoming>| ready(Ok::<_, Infallible>(answer())));
     let conversation = tokio::io::join(STAND_IN, &mut stream);
     // The stand-in is all that there is to read, and its end must not be taken for a client that goes away.
@@ -38,7 +38,7 @@ pub(super) async fn say(mut stream: TcpStream, answer: impl Fn() -> Response<Ans
 }
 
 /// Closes, once the client has had the time to read what it was sent.
-pub(super) async fn close(mut stream: TcpStream) {
+pub(super) async fn close(mut stream: Stream) {
     if stream.shutdown().await.is_err() {
         return;
     }

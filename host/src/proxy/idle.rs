@@ -15,11 +15,36 @@ pub(super) struct Idle {
     pub(super) timeout: Duration,
     sleep: Pin<Box<Sleep>>,
     last: Instant,
+    end: Option<Instant>,
+}
+
+/// Which time is up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Expired {
+    /// That in which something had to come.
+    Idle,
+    /// That for everything.
+    Whole,
 }
 
 impl Idle {
     pub(super) fn new(timeout: Duration) -> Self {
-        Self { timeout, sleep: Box::pin(tokio::time::sleep(timeout)), last: Instant::now() }
+        Self { timeout, sleep: Box::pin(tokio::time::sleep(timeout)), last: Instant::now(), end: None }
+    }
+
+    /// With an end for everything, this far away.
+    pub(super) fn ending(mut self, left: Option<Duration>) -> Self {
+        if let Some(left) = left {
+            self.end = Some(self.last + left);
+            let due = self.due();
+            self.sleep.as_mut().reset(due);
+        }
+        self
+    }
+
+    fn due(&self) -> Instant {
+        let idle = self.last + self.timeout;
+        self.end.map_or(idle, |end| end.min(idle))
     }
 
     /// Something has come.
@@ -27,16 +52,20 @@ impl Idle {
         self.last = Instant::now();
     }
 
-    /// Whether nothing has come for too long. The timer is moved only when it fires: pieces come far more often.
-    pub(super) fn expired(&mut self, context: &mut Context<'_>) -> bool {
+    /// Whether a time is up. The timer is moved only when it fires: pieces come far more often.
+    pub(super) fn expired(&mut self, context: &mut Context<'_>) -> Option<Expired> {
         while self.sleep.as_mut().poll(context).is_ready() {
-            let due = self.last + self.timeout;
-            if due <= Instant::now() {
-                return true;
+            let (due, now) = (self.due(), Instant::now());
+            if due <= now {
+                return Some(if self.end.is_some_and(|end| end <= now) {
+                    Expired::Whole
+                } else {
+                    Expired::Idle
+                });
             }
             self.sleep.as_mut().reset(due);
         }
-        false
+        None
     }
 }
 
@@ -84,7 +113,7 @@ impl Body for Upload {
                 if !std::mem::replace(waiting, true) {
                     idle.moved();
                 }
-                if idle.expired(context) {
+                if idle.expired(context).is_some() {
                     return Poll::Ready(Some(Err(UploadError::Late(idle.timeout))));
                 }
                 Poll::Pending

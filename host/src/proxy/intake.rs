@@ -1,37 +1,49 @@
 //! From a request's bytes to what policies see of it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
+use tokio::time::{Instant, timeout_at};
 
+use super::arrival::Holds;
 use super::headers::Said;
 use super::outcome::Failure;
 use super::{Proxy, Service};
 use crate::api::{self, Facts};
 use crate::policy::{PrefixSource, Request};
 use crate::prefix;
+use crate::telemetry::Resource;
+use crate::tenants::Tenant;
 use crate::types::Api;
 
-/// Reads a whole body, up to `limit` bytes and for `timeout` between two pieces of it.
-pub(super) async fn read(mut body: Incoming, limit: usize, timeout: Duration) -> Result<Bytes, Failure> {
+/// Bytes that a client must send within its time, or the end: a body that drips keeps nobody waiting.
+const PACE: usize = 1_024;
+
+/// Reads a whole body within the bounds of the proxy; what it takes up is noted in `holds`.
+pub(super) async fn read(proxy: &Proxy, mut body: Incoming, holds: &mut Holds) -> Result<Bytes, Failure> {
+    let (limit, pause) = (proxy.limits.body_bytes, proxy.limits.body_timeout);
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if announced > limit {
         return Err(Failure::TooLarge(limit));
     }
     let mut first: Option<Bytes> = None;
     let mut rest = BytesMut::new();
+    let (mut due, mut paced) = (Instant::now() + pause, 0);
     loop {
-        let frame =
-            tokio::time::timeout(timeout, body.frame()).await.map_err(|_| Failure::BodyTimeout(timeout))?;
+        let frame = timeout_at(due, body.frame()).await.map_err(|_| Failure::BodyTimeout(pause))?;
         let Some(frame) = frame else { break };
         let frame = frame.map_err(|error| Failure::body_lost(&error))?;
         let Ok(data) = frame.into_data() else { continue };
         let held = rest.len() + first.as_ref().map_or(0, Bytes::len);
         if held + data.len() > limit {
             return Err(Failure::TooLarge(limit));
+        }
+        hold(proxy, holds, data.len())?;
+        paced += data.len();
+        if paced >= PACE {
+            (due, paced) = (Instant::now() + pause, 0);
         }
         match first.take() {
             None if rest.is_empty() => first = Some(data),
@@ -47,6 +59,19 @@ pub(super) async fn read(mut body: Incoming, limit: usize, timeout: Duration) ->
     Ok(first.unwrap_or_else(|| rest.freeze()))
 }
 
+/// Takes room for so many more bytes.
+fn hold(proxy: &Proxy, holds: &mut Holds, bytes: usize) -> Result<(), Failure> {
+    let limit = proxy.limits.buffered_bytes;
+    let fits = match &mut holds.body {
+        Some(held) => held.grow(bytes),
+        none => {
+            *none = proxy.usage.take(Resource::BufferedBytes, bytes, limit);
+            none.is_some()
+        }
+    };
+    if fits { Ok(()) } else { Err(Failure::TooMuchBuffered(limit)) }
+}
+
 /// A request, the pool that serves it, and the body that its engine gets.
 pub(super) struct Taken {
     pub(super) service: Arc<Service>,
@@ -60,19 +85,38 @@ pub(super) struct Head {
     pub(super) path: Box<str>,
     pub(super) said: Said,
     pub(super) headers: http::HeaderMap,
+    /// Who sent it; none where there are no tenants.
+    pub(super) tenant: Option<Arc<Tenant>>,
 }
 
 /// Parses a body and finds the pool that serves its model.
 pub(super) fn take(proxy: &Proxy, head: Head, body: Bytes) -> Result<Taken, Failure> {
     let facts = api::facts::parse(head.api, &body).map_err(api::ApiError::from)?;
-    let (service, model) = find(proxy, &facts.model)?;
-    let sent = rewrite(&body, &facts, &model)?;
+    let (service, model) = find(proxy, &facts.model, head.tenant.as_deref())?;
+    let salt = head.tenant.as_ref().and_then(|tenant| tenant.salt(facts.cache_salt.as_deref()));
+    let sent = rewrite(&body, &facts, &model, salt.as_deref())?;
+    let facts = Facts { cache_salt: salt.or(facts.cache_salt), ..facts };
+    if facts.internal {
+        service.metrics.split.removed("body");
+    }
+    count_removed(&service, &head);
     let request = request(proxy, &service, head, facts, model, body);
     Ok(Taken { service, request, sent })
 }
 
+/// Counts what of a request's head steers engines from within; the engine does not get it.
+fn count_removed(service: &Service, head: &Head) {
+    if super::headers::has_internal(&head.headers) {
+        service.metrics.split.removed("header");
+    }
+    if head.said.had_addresses {
+        service.metrics.split.removed("request_id");
+    }
+}
+
 /// The pool that serves a model, and the model's name there.
-fn find(proxy: &Proxy, model: &str) -> Result<(Arc<Service>, Box<str>), Failure> {
+fn find(proxy: &Proxy, model: &str, tenant: Option<&Tenant>) -> Result<(Arc<Service>, Box<str>), Failure> {
+    let allowed = |name: &str| tenant.is_none_or(|tenant| tenant.may_use(model, name));
     let served = proxy
         .pools
         .iter()
@@ -82,23 +126,26 @@ fn find(proxy: &Proxy, model: &str) -> Result<(Arc<Service>, Box<str>), Failure>
         let open = proxy.pools.iter().find(|service| model.is_empty() || !service.lane.pool.models_known());
         open.map(|service| (Arc::clone(service), Box::from(model)))
     };
-    served.or_else(unknown).ok_or_else(|| {
-        let served: Vec<_> = proxy.pools.iter().flat_map(|service| service.lane.pool.models()).collect();
+    // What a tenant may not use does not exist for it.
+    served.or_else(unknown).filter(|(_, name)| allowed(name)).ok_or_else(|| {
+        let served = proxy.pools.iter().flat_map(|service| service.lane.pool.models());
+        let served: Vec<_> =
+            served.filter(|name| tenant.is_none_or(|tenant| tenant.may_use(name, name))).collect();
         Failure::UnknownModel { model: model.into(), served: served.join(", ") }
     })
 }
 
 /// The body for the engine: the client's, byte for byte, unless a field has to go or to change.
-fn rewrite(body: &Bytes, facts: &Facts, model: &str) -> Result<Bytes, Failure> {
-    let dropped: &[&str] = if facts.internal { api::splice::INTERNAL } else { &[] };
-    if facts.model.is_empty() || *facts.model == *model {
-        if dropped.is_empty() {
-            return Ok(body.clone());
-        }
-        return api::splice::remove(body, dropped).map_err(splice_failed);
+fn rewrite(body: &Bytes, facts: &Facts, model: &str, salt: Option<&str>) -> Result<Bytes, Failure> {
+    let own = if facts.internal { api::splice::strip(body).map_err(splice_failed)? } else { body.clone() };
+    let renamed = !facts.model.is_empty() && *facts.model != *model;
+    let model = renamed.then(|| ("model", serde_json::Value::from(model).to_string()));
+    let salt = salt.map(|salt| ("cache_salt", serde_json::Value::from(salt).to_string()));
+    let fields: Vec<_> = [&model, &salt].into_iter().flatten().map(|(key, value)| (*key, &**value)).collect();
+    if fields.is_empty() {
+        return Ok(own);
     }
-    let model = serde_json::Value::from(model).to_string();
-    api::splice::edit(body, &[("model", &model)], dropped).map_err(splice_failed)
+    api::splice::set(&own, &fields).map_err(splice_failed)
 }
 
 fn splice_failed(error: api::splice::SpliceError) -> Failure {
@@ -113,9 +160,15 @@ fn request(
     model: Box<str>,
     body: Bytes,
 ) -> Request {
-    let Head { api, path, said, headers } = head;
+    let Head { api, path, said, headers, tenant } = head;
     let now = proxy.clock.now();
     let session = said.session.or(facts.session);
+    let session = match &tenant {
+        Some(tenant) => session.map(|session| tenant.session(&session)),
+        None => session,
+    };
+    let objective = said.objective.as_deref().and_then(|name| proxy.tenants.objective(name));
+    let asked = said.priority.or(objective);
     let known_turns = session.as_deref().and_then(|session| service.lane.sessions.get(session, now));
     let known_turns = known_turns.map_or(0, |(_, turns)| turns).max(u32::from(facts.continues.is_some()));
     let turn = known_turns.max(facts.turn);
@@ -129,9 +182,9 @@ fn request(
         path,
         model,
         adapter: None,
-        tenant: None,
+        priority: tenant.as_ref().map_or(asked.unwrap_or(0), |tenant| tenant.priority(asked)),
+        tenant: tenant.map(|tenant| tenant.config.name.clone()),
         flow: said.flow,
-        priority: said.priority,
         session,
         continues: facts.continues,
         turn,
@@ -153,9 +206,10 @@ fn request(
 }
 
 /// A request about which only its path is known; the first pool takes it.
-pub(super) fn bare(proxy: &Proxy, head: Head) -> Option<(Arc<Service>, Arc<Request>)> {
+pub(super) fn bare(proxy: &Proxy, head: Head) -> Option<(Arc<Service>, Request)> {
     let service = Arc::clone(proxy.pools.first()?);
+    count_removed(&service, &head);
     let facts = Facts::default();
     let request = request(proxy, &service, head, facts, "".into(), Bytes::new());
-    Some((service, Arc::new(request)))
+    Some((service, request))
 }

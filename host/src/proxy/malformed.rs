@@ -20,9 +20,6 @@ const MAX_TARGET: usize = 65_534;
 /// Why hyper gave up a connection on which no request was being served, as its client is told. `left` is what was
 /// read and not taken as a request. None where there is nobody to tell: a connection that was idle, or is gone.
 pub(super) fn head(error: &hyper::Error, left: &[u8], limits: &Limits) -> Option<ApiError> {
-    if error.is_parse_version_h2() {
-        return Some(version("HTTP/2 without negotiation"));
-    }
     if error.is_parse_too_large() {
         return Some(too_large(left, limits.header_bytes));
     }
@@ -63,12 +60,17 @@ pub(super) fn framing(head: Head, headers: &HeaderMap) -> Option<ApiError> {
     (head == Head::Unseen).then(|| bad("ambiguous_length", message))
 }
 
+/// A request of HTTP/2 that names nothing to be asked for.
+pub(super) fn pathless() -> ApiError {
+    bad("invalid_request_line", "the request has no `:path`")
+}
+
 fn bad(code: &'static str, message: impl Into<String>) -> ApiError {
     ApiError::new(StatusCode::BAD_REQUEST, code, message)
 }
 
 fn version(what: &str) -> ApiError {
-    let message = format!("{what} is not spoken here; use HTTP/1.1");
+    let message = format!("{what} is not spoken here; use HTTP/1.1 or HTTP/2");
     ApiError::new(StatusCode::HTTP_VERSION_NOT_SUPPORTED, "http_version_not_supported", message)
 }
 

@@ -9,13 +9,20 @@ use serde_json::json;
 use super::Proxy;
 use super::body::Answer;
 use super::headers::mark;
+use crate::tenants::Tenant;
 
-/// Lists every model once, aliases included.
-pub(super) fn answer(proxy: &Proxy, id: &str) -> Response<Answer> {
+/// Where they are listed.
+pub(super) const PATH: &str = "/v1/models";
+
+/// Lists every model once, aliases included: those that the caller may use.
+pub(super) fn answer(proxy: &Proxy, id: &str, tenant: Option<&Tenant>) -> Response<Answer> {
     let mut names = BTreeSet::new();
     for service in &proxy.pools {
         names.extend(service.lane.pool.models());
         names.extend(service.config.aliases.iter().map(|(alias, _)| alias.clone()));
+    }
+    if let Some(tenant) = tenant {
+        names.retain(|name| may_use(proxy, tenant, name));
     }
     let data: Vec<_> = names
         .iter()
@@ -26,4 +33,10 @@ pub(super) fn answer(proxy: &Proxy, id: &str) -> Response<Answer> {
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     mark(response.headers_mut(), id);
     response
+}
+
+/// Whether a tenant may use what is called so, by this name or by that of the model behind it.
+fn may_use(proxy: &Proxy, tenant: &Tenant, name: &str) -> bool {
+    let mut behind = proxy.pools.iter().filter_map(|service| service.lane.pool.model(name));
+    tenant.may_use(name, behind.next().unwrap_or(name))
 }

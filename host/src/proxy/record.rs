@@ -2,7 +2,7 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::attempt::Spent;
+use super::job::Spent;
 use crate::clock::Nanos;
 use crate::policy::{EventKind, Request};
 use crate::pool::window::{Ended, Sample};

@@ -10,14 +10,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderMap};
+use http::header::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use hyper::StatusCode;
 use hyper::body::Incoming;
 
-use super::attempt::{Job, Spent};
-use super::idle::Idle;
+use super::headers::is_stream;
+use super::idle::{Expired, Idle};
 use super::infer::seconds;
+use super::job::{Fetch, Job, Spent};
 use super::upstream::Lease;
 use crate::api::{self, AnswerId, ApiError, UsageScan};
 use crate::clock::{MILLI, Nanos};
@@ -25,12 +26,42 @@ use crate::policy::EventKind;
 use crate::pool::{Endpoint, Reservation};
 use crate::types::Api;
 
+/// An engine's body, of which a beginning may have been read already.
+pub(super) struct Coming {
+    pub(super) first: Option<Bytes>,
+    pub(super) rest: Incoming,
+}
+
+impl Coming {
+    fn poll_frame(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        match self.first.take() {
+            Some(first) => Poll::Ready(Some(Ok(Frame::data(first)))),
+            None => Pin::new(&mut self.rest).poll_frame(context),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.first.is_none() && self.rest.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let Some(first) = &self.first else { return self.rest.size_hint() };
+        let (first, rest) = (first.len() as u64, self.rest.size_hint());
+        let mut hint = SizeHint::new();
+        hint.set_lower(rest.lower() + first);
+        if let Some(upper) = rest.upper() {
+            hint.set_upper(upper + first);
+        }
+        hint
+    }
+}
+
 /// An answer under way. Dropping it before its end is the client going away: the engine's connection closes.
 pub(super) struct Relay {
     job: Job,
     endpoint: Arc<Endpoint>,
     status: StatusCode,
-    body: Incoming,
+    body: Coming,
     lease: Option<Lease>,
     reservation: Option<Reservation>,
     scan: Option<UsageScan>,
@@ -57,7 +88,7 @@ impl Body for Relay {
         if relay.job.ended {
             return Poll::Ready(None);
         }
-        match Pin::new(&mut relay.body).poll_frame(context) {
+        match relay.body.poll_frame(context) {
             Poll::Ready(Some(Ok(frame))) => {
                 if let Some(data) = frame.data_ref() {
                     relay.take(data);
@@ -72,15 +103,14 @@ impl Body for Relay {
                 Poll::Ready(None)
             }
             Poll::Ready(Some(Err(error))) => {
-                let event = relay.broken(&error.to_string());
+                let event = relay.broken(&Cut::Broken(error.to_string()));
                 Poll::Ready(Some(event.ok_or(error)))
             }
-            Poll::Pending if relay.idle.expired(context) => {
-                let why = format!("nothing came for {} ms", relay.idle.timeout.as_millis());
+            Poll::Pending => match relay.idle.expired(context) {
+                None => Poll::Pending,
                 // Without events there is no way to tell the client; closing its connection is left.
-                Poll::Ready(relay.broken(&why).map(Ok))
-            }
-            Poll::Pending => Poll::Pending,
+                Some(expired) => Poll::Ready(relay.broken(&Cut::Expired(expired)).map(Ok)),
+            },
         }
     }
 
@@ -96,14 +126,12 @@ impl Relay {
         endpoint: Arc<Endpoint>,
         status: StatusCode,
         headers: &HeaderMap,
-        body: Incoming,
+        body: Coming,
         lease: Lease,
         mut reservation: Reservation,
         held: u32,
     ) -> Self {
-        let events = headers
-            .get(CONTENT_TYPE)
-            .is_some_and(|kind| kind.as_bytes().to_ascii_lowercase().starts_with(b"text/event-stream"));
+        let events = is_stream(headers);
         let scanned = status.is_success() && job.request.api != Api::Other;
         let scan = scanned.then(|| UsageScan::new(job.request.api, events));
         let answer_id = (scanned && job.request.api == Api::Responses).then(AnswerId::default);
@@ -111,7 +139,7 @@ impl Relay {
             // The whole answer is there: so was the first token.
             reservation.first_token();
         }
-        let idle = Idle::new(job.service.config.idle_timeout);
+        let idle = Idle::new(job.service.config.idle_timeout).ending(job.left());
         let sent = job.sent_at;
         let mut relay = Self {
             job,
@@ -152,6 +180,9 @@ impl Relay {
         if let Some(reservation) = &mut self.reservation {
             reservation.output(new);
         }
+        if let Some(quota) = &mut self.job.quota {
+            quota.output(new);
+        }
     }
 
     #[expect(clippy::cast_precision_loss, reason = "milliseconds of a request")]
@@ -161,9 +192,20 @@ impl Relay {
         self.job.service.metrics.ttft(seconds(now.saturating_sub(self.job.request.arrived)));
         let ms = now.saturating_sub(self.sent) as f32 / MILLI as f32;
         let uncached = self.job.request.prompt_tokens.saturating_sub(self.held);
+        if let Some(Fetch { tokens, is_held_up }) = self.job.fetches {
+            if !is_held_up {
+                self.endpoint.latency.fetched(ms, tokens);
+            }
+            self.job.trace.transferred(now.saturating_sub(self.sent));
+            self.job.service.metrics.split.transferred(seconds(now.saturating_sub(self.sent)));
+        }
         if let Some(reservation) = &mut self.reservation {
             self.endpoint.latency.first_token(ms, uncached, reservation.ahead());
             reservation.first_token();
+        }
+        // An answer that began well is enough for an endpoint that is being tried; it may take minutes to end.
+        if !self.endpoint.circuit.closed() {
+            self.job.succeeded(&self.endpoint);
         }
         self.job.event(EventKind::FirstToken, &self.endpoint);
     }
@@ -179,11 +221,17 @@ impl Relay {
             self.job.service.lane.kept(id, &self.endpoint);
         }
         let spent = self.spent();
+        if !self.events {
+            self.endpoint.load.produced(spent.output.max(1));
+        }
         if let Some(first) = self.job.first
             && spent.output > 1
         {
             let ms = self.job.proxy.clock.now().saturating_sub(first) as f32 / MILLI as f32;
             self.endpoint.latency.output(ms, spent.output - 1);
+        }
+        if !self.status.is_server_error() && self.status != StatusCode::TOO_MANY_REQUESTS {
+            self.job.succeeded(&self.endpoint);
         }
         let kind = if self.status.is_server_error() { EventKind::Failed } else { EventKind::Completed };
         self.job.end(self.status.as_u16(), kind, spent);
@@ -206,22 +254,48 @@ impl Relay {
         Spent { prompt: told, cached, output }
     }
 
-    /// The engine's answer has broken off: the event that tells the client, if there is a way to tell it.
-    fn broken(&mut self, why: &str) -> Option<Frame<Bytes>> {
+    /// The answer ends before its end: the event that tells the client, if there is a way to tell it.
+    fn broken(&mut self, cut: &Cut) -> Option<Frame<Bytes>> {
         self.lease = None;
         drop(self.reservation.take());
-        self.endpoint.health.request_failed(&format!("its answer broke off: {why}"));
+        let (status, code, why) = self.blame(cut);
         let spent = self.spent();
-        self.job.trace.tried(&Arc::clone(&self.endpoint), format!("its answer broke off: {why}"));
-        self.job.end(StatusCode::BAD_GATEWAY.as_u16(), EventKind::Failed, spent);
+        self.job.trace.tried(&Arc::clone(&self.endpoint), &*why);
+        self.job.end(status.as_u16(), EventKind::Failed, spent);
         if !self.events {
             return None;
         }
-        let message = format!("endpoint {} broke off its answer: {why}", self.endpoint.name);
-        let error = ApiError::new(StatusCode::BAD_GATEWAY, "endpoint_failed", message);
+        let message = format!("endpoint {}: {why}", self.endpoint.name);
+        let error = ApiError::new(status, code, message);
         // The break may lie inside an event: an empty line ends it.
         let mut event = b"\n\n".to_vec();
         event.extend_from_slice(&api::error::event(self.job.request.api, &error));
         Some(Frame::data(event.into()))
     }
+
+    /// What the client is told of an answer that was cut off. A request whose own time is up is no fault of the
+    /// endpoint's.
+    fn blame(&self, cut: &Cut) -> (StatusCode, &'static str, String) {
+        let why = match cut {
+            Cut::Broken(why) => format!("its answer broke off: {why}"),
+            Cut::Expired(Expired::Idle) => {
+                format!("its answer broke off: nothing came for {} ms", self.idle.timeout.as_millis())
+            }
+            Cut::Expired(Expired::Whole) => {
+                let whole = self.job.service.config.total_timeout.unwrap_or_default();
+                let why = format!("the request took longer than {} ms", whole.as_millis());
+                return (StatusCode::GATEWAY_TIMEOUT, "total_timeout", why);
+            }
+        };
+        self.job.failed(&self.endpoint, &why);
+        (StatusCode::BAD_GATEWAY, "endpoint_failed", why)
+    }
+}
+
+/// Why an answer ends before its end.
+enum Cut {
+    /// The engine's connection broke.
+    Broken(String),
+    /// A time was up.
+    Expired(Expired),
 }

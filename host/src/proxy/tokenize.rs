@@ -22,10 +22,14 @@ pub struct Tokenizing {
 /// What is said of tokens that are there.
 const KNOWN: &str = "tokens";
 
-/// Finds out the tokens of a request's prompt. Without them it goes on as it is, and says so.
+/// Finds out the tokens of a request's prompt, where a policy minds who holds them. Without them it goes on as it is, and
+/// says so.
 pub(super) async fn learn(proxy: &Proxy, service: &Service, request: &mut Request) {
     let Some(tokenizing) = &service.tokenizing else { return };
     let Some(source) = request.prefix.as_ref().filter(|source| source.tokens().is_none()) else { return };
+    if !proxy.catalog.current().reads_prefix(&service.config.chain, &service.lane.registry) {
+        return;
+    }
     let began = proxy.clock.now();
     let outcome = match tokenizing.ids(request).await {
         Ok(ids) => {

@@ -7,15 +7,18 @@
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 use super::framing::{Framing, Head};
+use super::patience::Patient;
+use super::tunnel::Tunnel;
+use crate::net::Stream;
 
 /// No request is being served, and the last answer is out.
 const IDLE: u8 = 0;
@@ -28,17 +31,26 @@ const ANSWERED: u8 = 2;
 #[derive(Debug)]
 pub(super) struct Exchange {
     phase: AtomicU8,
+    begun: AtomicU32,
     head: AtomicU8,
+    /// What the connection becomes after the answer that is under way.
+    tunnel: Mutex<Option<Box<Tunnel>>>,
 }
 
 impl Exchange {
     pub(super) const fn new() -> Self {
-        Self { phase: AtomicU8::new(IDLE), head: AtomicU8::new(Head::Unseen as u8) }
+        Self {
+            phase: AtomicU8::new(IDLE),
+            begun: AtomicU32::new(0),
+            head: AtomicU8::new(Head::Unseen as u8),
+            tunnel: Mutex::new(None),
+        }
     }
 
     /// A request has come: how its head framed it.
     pub(super) fn begin(&self) -> Head {
         self.phase.store(SERVING, Relaxed);
+        self.begun.fetch_add(1, Relaxed);
         let head = self.head.swap(Head::Unseen as u8, Relaxed);
         [Head::Plain, Head::LengthAndEncoding, Head::Lengths]
             .into_iter()
@@ -46,7 +58,22 @@ impl Exchange {
             .unwrap_or(Head::Unseen)
     }
 
-    fn idle(&self) -> bool {
+    /// Requests so far.
+    pub(super) fn begun(&self) -> u32 {
+        self.begun.load(Relaxed)
+    }
+
+    /// After the answer that is under way the connection is another protocol's.
+    pub(super) fn will_be(&self, tunnel: Tunnel) {
+        *self.tunnel.lock() = Some(Box::new(tunnel));
+    }
+
+    /// What the connection is now, where it is no longer HTTP.
+    pub(super) fn has_become(&self) -> Option<Box<Tunnel>> {
+        self.tunnel.lock().take()
+    }
+
+    pub(super) fn idle(&self) -> bool {
         self.phase.load(Relaxed) == IDLE
     }
 }
@@ -93,7 +120,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Last<B> {
 /// A client's stream.
 #[derive(Debug)]
 pub(super) struct Wire {
-    stream: TcpStream,
+    stream: Patient<Stream>,
     exchange: Arc<Exchange>,
     framing: Framing,
     /// The client has closed its side.
@@ -101,7 +128,7 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    pub(super) const fn new(stream: TcpStream, exchange: Arc<Exchange>) -> Self {
+    pub(super) const fn new(stream: Patient<Stream>, exchange: Arc<Exchange>) -> Self {
         Self { stream, exchange, framing: Framing::new(), ended: false }
     }
 
@@ -116,8 +143,8 @@ impl Wire {
     }
 
     /// The stream itself.
-    pub(super) fn into_inner(self) -> TcpStream {
-        self.stream
+    pub(super) fn into_inner(self) -> Stream {
+        self.stream.into_inner()
     }
 
     fn took(&mut self, bytes: &[u8]) {

@@ -113,6 +113,11 @@ impl Candidates {
         self.holdings.get().into_iter().flatten().map(|holding| holding.known).collect()
     }
 
+    /// Prompt tokens that the endpoint at a position holds; none when nobody read a column of the prefix.
+    pub(super) fn held_at(&self, position: u32) -> Option<u32> {
+        Some(self.holdings.get()?.get(usize::try_from(position).ok()?)?.tokens)
+    }
+
     /// What was computed and read, for the explanation. Nothing is left of it here.
     pub(super) fn take_columns(&self) -> Columns {
         std::mem::replace(&mut *self.columns.lock(), Columns::of(self.endpoints.len()))
@@ -151,7 +156,9 @@ impl Candidates {
 
     fn compute(&self, columns: &mut Columns, id: ColumnId) -> Option<()> {
         match self.lane.registry.get(id)? {
-            Column::Builtin(builtin) if of_endpoint(builtin) => self.compute_together(columns, builtin),
+            Column::Builtin(builtin) if of_endpoint(builtin).is_some() => {
+                self.compute_together(columns, builtin)
+            }
             Column::Builtin(builtin) => columns.add(vec![id], self.of_request(builtin)),
             Column::Label(key) => columns.add(
                 vec![id],
@@ -176,16 +183,17 @@ impl Candidates {
         });
         let wanted: Vec<Builtin> = resolved
             .filter(|builtin| {
-                of_endpoint(*builtin) && *builtin != asked && columns.get(builtin.id()).is_none()
+                of_endpoint(*builtin).is_some() && *builtin != asked && columns.get(builtin.id()).is_none()
             })
             .chain([asked])
             .collect();
+        let readings: Vec<_> = wanted.iter().filter_map(|builtin| of_endpoint(*builtin)).collect();
         let len = self.endpoints.len();
         let mut values = vec![f32::NAN; wanted.len() * len];
         for (row, endpoint) in self.endpoints.iter().enumerate() {
-            for (column, builtin) in wanted.iter().enumerate() {
+            for (column, read) in readings.iter().enumerate() {
                 if let Some(value) = values.get_mut(column * len + row) {
-                    *value = value_of(endpoint, *builtin, self.now);
+                    *value = read(endpoint, self.now);
                 }
             }
         }
@@ -254,50 +262,36 @@ impl Candidates {
     }
 }
 
-/// Whether a column is read from the endpoints alone.
-fn of_endpoint(column: Builtin) -> bool {
-    matches!(
-        column,
-        Builtin::LoadRequests
-            | Builtin::LoadPrefillTokens
-            | Builtin::LoadDecodeTokens
-            | Builtin::EngineWaiting
-            | Builtin::EngineRunning
-            | Builtin::EngineKvUsage
-            | Builtin::EnginePreemptions
-            | Builtin::EngineMetricsAgeMs
-            | Builtin::LatencyTtftMs
-            | Builtin::LatencyTpotMs
-            | Builtin::RatePrefill
-            | Builtin::HealthSuccessRatio
-            | Builtin::RolePrefill
-            | Builtin::RoleDecode
-            | Builtin::Weight
-            | Builtin::LoraFree
-    )
-}
-
+/// How a column is read from an endpoint; none for those that need the request or flows.
 #[expect(clippy::cast_precision_loss, reason = "columns are f32 by contract")]
-fn value_of(endpoint: &Endpoint, column: Builtin, now: Nanos) -> f32 {
-    match column {
-        Builtin::LoadRequests => endpoint.load.requests() as f32,
-        Builtin::LoadPrefillTokens => endpoint.load.prefill_tokens() as f32,
-        Builtin::LoadDecodeTokens => endpoint.load.decode_tokens() as f32,
-        Builtin::EngineWaiting => endpoint.engine.waiting(),
-        Builtin::EngineRunning => endpoint.engine.running(),
-        Builtin::EngineKvUsage => endpoint.engine.kv_usage(),
-        Builtin::EnginePreemptions => endpoint.engine.preemptions(),
-        Builtin::EngineMetricsAgeMs => endpoint.engine.age_ms(now),
-        Builtin::LatencyTtftMs => endpoint.latency.ttft_ms(),
-        Builtin::LatencyTpotMs => endpoint.latency.tpot_ms(),
-        Builtin::RatePrefill => endpoint.latency.prefill_tokens_per_s(),
-        Builtin::HealthSuccessRatio => endpoint.health.success_ratio(),
-        Builtin::RolePrefill => f32::from(u8::from(endpoint.role.prefills())),
-        Builtin::RoleDecode => f32::from(u8::from(endpoint.role.decodes())),
-        Builtin::Weight => endpoint.weight,
-        Builtin::LoraFree => lora_free(endpoint),
-        _ => f32::NAN,
-    }
+fn of_endpoint(column: Builtin) -> Option<fn(&Endpoint, Nanos) -> f32> {
+    Some(match column {
+        Builtin::LoadRequests => |endpoint, _| endpoint.load.requests() as f32,
+        Builtin::LoadDecoding => |endpoint, _| endpoint.load.decoding() as f32,
+        Builtin::LoadPrefillTokens => |endpoint, _| endpoint.load.prefill_tokens() as f32,
+        Builtin::LoadDecodeTokens => |endpoint, _| endpoint.load.decode_tokens() as f32,
+        Builtin::EngineWaiting => |endpoint, _| endpoint.engine.waiting(),
+        Builtin::EngineRunning => |endpoint, _| endpoint.engine.running(),
+        Builtin::EngineKvUsage => |endpoint, _| endpoint.engine.kv_usage(),
+        Builtin::EnginePreemptions => |endpoint, _| endpoint.engine.preemptions(),
+        Builtin::EngineKvTokens => |endpoint, _| endpoint.engine.kv_tokens(),
+        Builtin::LimitRequests => |endpoint, _| endpoint.limit.requests(),
+        Builtin::EngineMetricsAgeMs => |endpoint, now| endpoint.engine.age_ms(now),
+        Builtin::LatencyTtftMs => |endpoint, _| endpoint.latency.ttft_ms(),
+        Builtin::LatencyTpotMs => |endpoint, _| endpoint.latency.tpot_ms(),
+        Builtin::LatencyLeastTpotMs => |endpoint, _| endpoint.latency.least_tpot_ms(),
+        Builtin::LatencyAnswerMs => |endpoint, _| endpoint.latency.answer_ms(),
+        Builtin::LatencyPrefillMs => |endpoint, _| endpoint.latency.prefill_ms(),
+        Builtin::LatencyTransferMs => |endpoint, _| endpoint.latency.transfer_ms(),
+        Builtin::RatePrefill => |endpoint, _| endpoint.latency.prefill_tokens_per_s(),
+        Builtin::RateTransfer => |endpoint, _| endpoint.latency.transfer_tokens_per_s(),
+        Builtin::HealthSuccessRatio => |endpoint, _| endpoint.health.success_ratio(),
+        Builtin::RolePrefill => |endpoint, _| f32::from(u8::from(endpoint.role.prefills())),
+        Builtin::RoleDecode => |endpoint, _| f32::from(u8::from(endpoint.role.decodes())),
+        Builtin::Weight => |endpoint, _| endpoint.weight,
+        Builtin::LoraFree => |endpoint, _| lora_free(endpoint),
+        _ => return None,
+    })
 }
 
 #[expect(clippy::cast_precision_loss, reason = "columns are f32 by contract")]

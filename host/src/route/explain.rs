@@ -7,22 +7,25 @@
 mod asked;
 mod brief;
 mod given;
+mod handover;
+mod record;
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
-
 pub use asked::Asked;
 pub use given::Given;
+pub use record::Explanation;
+
+use handover::Handover;
 
 use super::columns::Columns;
 use super::shadow::Draft;
 use super::{Candidates, Order};
 use crate::clock::Nanos;
-use crate::policy::{Budget, Builtin, CallError, Facts, Plugin, Registry, Request, Slot, Stage};
-use crate::pool::Endpoint;
+use crate::policy::{Budget, Builtin, CallError, Facts, Plugin, Request, Slot, Stage};
+use crate::pool::{Endpoint, OutOfUse};
 use crate::prefix::exact::Known;
-use crate::types::{Arm, EndpointId, Profile};
+use crate::types::{Arm, Dialect, EndpointId, Profile};
 
 /// Candidates of one judgement that are kept, and as many of its order.
 const MAX_KEPT: usize = 256;
@@ -37,20 +40,6 @@ pub struct Answer {
     /// CPU time of the call.
     pub(super) used: Nanos,
     pub(super) given: Result<Given, CallError>,
-}
-
-impl Answer {
-    fn to_json(&self) -> Value {
-        let (values, error) = match &self.given {
-            Ok(given) => (given.to_json(), Value::Null),
-            Err(error) => (Value::Null, json!({"reason": error.reason, "message": error.message})),
-        };
-        json!({
-            "plugin": self.plugin.name, "digest": self.plugin.digest, "generation": self.plugin.generation,
-            "stage": self.stage.as_str(), "profile": self.profile, "weight": self.weight,
-            "values": values, "error": error,
-        })
-    }
 }
 
 /// Candidates as policies saw them.
@@ -77,10 +66,6 @@ impl Seen {
             Vec::new()
         };
         Self { now: candidates.at_time(), of: endpoints.len(), endpoints, columns, known }
-    }
-
-    fn known_json(&self) -> Value {
-        self.known.iter().map(|known| Value::from(known.as_str())).collect()
     }
 
     fn shorten(&mut self) {
@@ -131,8 +116,9 @@ pub struct Trace {
     /// What disaggregation saw, and the position of the decode endpoint.
     split: Option<(Arc<Candidates>, u32)>,
     tried: Vec<Tried>,
+    out_of_use: Vec<(Arc<Endpoint>, OutOfUse)>,
     served: Option<Arc<Endpoint>>,
-    prefill: Option<Arc<Endpoint>>,
+    handover: Handover,
     queued_ms: f64,
     policy_us: f64,
 }
@@ -155,8 +141,9 @@ impl Trace {
             asked: None,
             split: None,
             tried: Vec::new(),
+            out_of_use: Vec::new(),
             served: None,
-            prefill: None,
+            handover: Handover::default(),
             queued_ms: 0.0,
             policy_us: 0.0,
         }
@@ -186,6 +173,12 @@ impl Trace {
         decode.and_then(|judgement| judgement.order.first()).map(|endpoint| endpoint.id)
     }
 
+    /// These endpoints were out of use when the request was dispatched, or got less than others.
+    pub fn out_of_use(&mut self, mut endpoints: Vec<(Arc<Endpoint>, OutOfUse)>) {
+        endpoints.truncate(MAX_KEPT);
+        self.out_of_use = endpoints;
+    }
+
     /// An endpoint was tried and did not answer.
     pub fn tried(&mut self, endpoint: &Arc<Endpoint>, why: impl Into<String>) {
         self.tried.push(Tried { endpoint: Arc::clone(endpoint), why: why.into() });
@@ -207,9 +200,19 @@ impl Trace {
         tried.collect::<Vec<_>>().join(", ")
     }
 
-    /// A leg before decode was served there.
-    pub fn prefilled(&mut self, endpoint: &Arc<Endpoint>) {
-        self.prefill = Some(Arc::clone(endpoint));
+    /// The prompt was prefilled there; in this time, where it is known.
+    pub fn prefilled(&mut self, endpoint: &Arc<Endpoint>, took: Option<Nanos>) {
+        self.handover.prefilled(endpoint, took);
+    }
+
+    /// What came of splitting the request.
+    pub fn split(&mut self, dialect: Dialect, outcome: &'static str) {
+        self.handover.came_to(dialect, outcome);
+    }
+
+    /// The first token came so long after decode was asked.
+    pub fn transferred(&mut self, took: Nanos) {
+        self.handover.transferred(took);
     }
 
     /// The endpoint that answers.
@@ -326,8 +329,9 @@ impl Trace {
             answers: std::mem::take(&mut self.answers),
             judgements: std::mem::take(&mut self.judgements),
             tried: std::mem::take(&mut self.tried),
+            out_of_use: std::mem::take(&mut self.out_of_use),
             served: self.served.take(),
-            prefill: self.prefill.take(),
+            handover: std::mem::take(&mut self.handover),
             queued_ms: self.queued_ms,
             policy_us: self.policy_us,
             status,
@@ -343,94 +347,4 @@ impl Judgement {
         }
         self.seen.shorten();
     }
-}
-
-/// The record of a finished request.
-#[derive(Debug)]
-pub struct Explanation {
-    facts: Facts,
-    arrived: Nanos,
-    asked: Option<Seen>,
-    split: Option<(Seen, u32)>,
-    pool: Box<str>,
-    chain: Box<str>,
-    generation: u64,
-    arm: Arm,
-    answers: Vec<Answer>,
-    judgements: Vec<Judgement>,
-    tried: Vec<Tried>,
-    served: Option<Arc<Endpoint>>,
-    prefill: Option<Arc<Endpoint>>,
-    queued_ms: f64,
-    policy_us: f64,
-    status: u16,
-}
-
-impl Explanation {
-    /// The request's id.
-    #[must_use]
-    pub fn id(&self) -> &str {
-        &self.facts.id
-    }
-
-    /// The record as the admin API shows it.
-    #[must_use]
-    pub fn to_json(&self, registry: &Registry) -> Value {
-        let decode = self.judgements.iter().find(|judgement| judgement.profile == Profile::Decode);
-        let retried = self.tried.iter().map(|tried| &*tried.endpoint.name).collect::<Vec<_>>();
-        let attempts =
-            self.tried.iter().map(|tried| json!({"endpoint": tried.endpoint.name, "why": tried.why}));
-        json!({
-            "request_id": self.facts.id,
-            "api": self.facts.api,
-            "model": self.facts.model,
-            "prompt_tokens": self.facts.prompt_tokens,
-            "prompt_tokens_exact": self.facts.prompt_tokens_exact,
-            "tokenizer": self.facts.tokenizer,
-            "pool": self.pool,
-            "chain": self.chain,
-            "generation": self.generation,
-            "arm": if self.arm == Arm::BASE { "base" } else { "candidate" },
-            "candidates": decode.map_or(json!([]), |judgement| names(&judgement.seen.endpoints)),
-            "columns": decode.map_or(json!({}), |judgement| columns(&judgement.seen.columns, registry)),
-            "prefix_known": decode.map_or(json!([]), |judgement| judgement.seen.known_json()),
-            "answers": self.answers.iter().map(Answer::to_json).collect::<Vec<_>>(),
-            "scores": decode.map_or(json!([]), Judgement::scores_json),
-            "order": decode.map_or(json!([]), |judgement| names(&judgement.order)),
-            "picked": decode.and_then(|judgement| judgement.order.first()).map(|endpoint| &endpoint.name),
-            "retried": retried,
-            "attempts": attempts.collect::<Vec<_>>(),
-            "endpoint": self.served.as_ref().map(|endpoint| &endpoint.name),
-            "prefill": self.prefill.as_ref().map(|endpoint| &endpoint.name),
-            "queued_ms": self.queued_ms,
-            "policy_us": self.policy_us,
-            "status": self.status,
-        })
-    }
-}
-
-impl Judgement {
-    fn scores_json(&self) -> Value {
-        let score = |endpoint: &Arc<Endpoint>| {
-            let position = self.left.iter().position(|left| left.id == endpoint.id);
-            position.and_then(|position| self.scores.get(position)).copied().unwrap_or(f32::NAN)
-        };
-        let scores: Vec<f32> = self.seen.endpoints.iter().map(score).collect();
-        numbers(&scores)
-    }
-}
-
-fn columns(columns: &Columns, registry: &Registry) -> Value {
-    let named =
-        columns.shown().filter_map(|(id, values)| Some((registry.name(id)?.to_string(), numbers(values))));
-    Value::Object(named.collect::<Map<_, _>>())
-}
-
-fn names(endpoints: &[Arc<Endpoint>]) -> Value {
-    endpoints.iter().map(|endpoint| Value::from(&*endpoint.name)).collect()
-}
-
-/// Numbers, null where one is not known.
-fn numbers(values: &[f32]) -> Value {
-    values.iter().map(|value| if value.is_finite() { Value::from(*value) } else { Value::Null }).collect()
 }

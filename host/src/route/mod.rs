@@ -33,6 +33,6 @@ pub use explain::{Answer, Asked, Explanation, Given, Trace};
 pub use held::Holding;
 pub use lane::{Lane, RouteMode};
 pub use order::Order;
-pub use pipeline::{Choice, PlannedLeg, Refusal, admit, choose, place};
+pub use pipeline::{Choice, PlannedLeg, Refusal, admit, any_prefill, choose, place, split_again};
 pub use shadow::{ShadowSink, Snapshot};
-pub use tend::Measure;
+pub use tend::{Measure, started};

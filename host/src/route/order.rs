@@ -30,6 +30,11 @@ impl Order {
         self.iter().next()
     }
 
+    /// Prompt tokens that the best is believed to hold, if whoever ordered them asked.
+    pub(super) fn held_by_first(&self) -> Option<u32> {
+        self.candidates.held_at(*self.positions.first()?)
+    }
+
     /// How many there are.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -40,6 +45,15 @@ impl Order {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.positions.is_empty()
+    }
+
+    /// Those that fit before those that do not; among either the order stays.
+    pub(super) fn put_first(&mut self, fits: impl Fn(&Endpoint) -> bool) {
+        let endpoints = Arc::clone(self.candidates.endpoints());
+        self.positions.sort_by_cached_key(|position| {
+            let endpoint = usize::try_from(*position).ok().and_then(|index| endpoints.get(index));
+            !endpoint.is_some_and(|endpoint| fits(endpoint))
+        });
     }
 
     /// All but one.

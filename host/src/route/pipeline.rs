@@ -10,7 +10,7 @@ use crate::policy::{
     Slot, Stage, Verdict, clean,
 };
 use crate::pool::{Endpoint, Reservation};
-use crate::types::Profile;
+use crate::types::{Profile, Role};
 
 /// Why a request is not served.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -52,8 +52,10 @@ pub struct Choice {
     pub order: Order,
     /// Of the first of them.
     pub reservation: Reservation,
-    /// Legs to run before decode.
-    pub legs: Vec<PlannedLeg>,
+    /// Legs to run before decode; none when nobody was asked for any.
+    pub legs: Option<Vec<PlannedLeg>>,
+    /// Who is asked, should there be anything to ask again.
+    pub serving: Serving,
 }
 
 /// Asks every admission policy.
@@ -123,15 +125,7 @@ pub fn place(
 }
 
 pub(super) fn first_come(request: &Request) -> Placement {
-    Placement {
-        flow: "".into(),
-        band: 0,
-        weight: 1.0,
-        cost: request.prompt_tokens,
-        rank: 0.0,
-        ceiling: 1.0,
-        ttl_ms: None,
-    }
+    Placement::of(request.prompt_tokens)
 }
 
 /// Filters, scores, picks, reserves and asks whether to split. The candidates are those that placement saw, unless
@@ -154,6 +148,37 @@ pub fn choose(
     choice
 }
 
+/// Asks whether to split, for another decode endpoint than the one that was chosen: what was prefilled for that one is
+/// good for it alone. Where the policy fails it is not split.
+#[must_use]
+pub fn split_again(
+    lane: &Arc<Lane>,
+    serving: &Serving,
+    request: &Arc<Request>,
+    decode: &Arc<Endpoint>,
+    budget: &Budget,
+) -> Option<Vec<PlannedLeg>> {
+    // The explanation keeps the question that was asked first.
+    let mut aside = Trace::new(Arc::clone(request), &lane.pool.name, &lane.pool.chain, 0);
+    Judging { lane, serving, request, budget }.split(decode, &mut aside).unwrap_or_default()
+}
+
+/// A prefill leg at any endpoint that prefills, the least loaded first: for engines that do nothing but split.
+#[must_use]
+pub fn any_prefill(
+    lane: &Arc<Lane>,
+    serving: &Serving,
+    request: &Arc<Request>,
+    decode: &Endpoint,
+) -> Vec<PlannedLeg> {
+    let all = lane.candidates(serving, request, Profile::Prefill);
+    let unscored = vec![0.0; all.len()];
+    let positions = pick::by_score(all.endpoints(), request, &unscored, pick::load);
+    let mut order = Order::new(&all, positions).without(decode);
+    lane.trusted_first(&mut order, &request.id);
+    if order.is_empty() { Vec::new() } else { vec![PlannedLeg { stage: LegStage::Prefill, order }] }
+}
+
 struct Judging<'a> {
     lane: &'a Arc<Lane>,
     serving: &'a Serving,
@@ -164,10 +189,9 @@ struct Judging<'a> {
 impl Judging<'_> {
     fn choose(&self, candidates: &Arc<Candidates>, trace: &mut Trace) -> Result<Choice, Refusal> {
         let order = self.order(candidates, Profile::Decode, trace)?;
-        let first = order.first().ok_or(Refusal::NoEndpoints)?;
-        let reservation = self.lane.reserve(self.request, first);
-        let legs = self.split(first, trace)?;
-        Ok(Choice { order, reservation, legs })
+        let reservation = self.lane.reserve_first(self.request, &order).ok_or(Refusal::NoEndpoints)?;
+        let legs = self.split(reservation.endpoint(), trace)?;
+        Ok(Choice { order, reservation, legs, serving: self.serving.clone() })
     }
 
     /// The endpoints of a profile in the order in which they are to be tried.
@@ -178,8 +202,18 @@ impl Judging<'_> {
             RouteMode::Observe if all.is_empty() => judged,
             RouteMode::Observe => {
                 let unscored = vec![0.0; all.len()];
-                Ok(Order::new(all, pick::by_score(all.endpoints(), self.request, &unscored, pick::load)))
+                let by_load = pick::by_score(all.endpoints(), self.request, &unscored, pick::load);
+                let mut order = Order::new(all, by_load);
+                self.trusted_first(&mut order, trace);
+                Ok(order)
             }
+        }
+    }
+
+    /// Whatever policies say, what fails or is busy comes last.
+    fn trusted_first(&self, order: &mut Order, trace: &mut Trace) {
+        if self.lane.trusted_first(order, &self.request.id) {
+            trace.out_of_use(self.lane.out_of_use(self.lane.clock.now()));
         }
     }
 
@@ -192,7 +226,8 @@ impl Judging<'_> {
         let left = self.filter(all, profile, trace)?;
         let scores = self.score(&left, profile, trace)?;
         let positions = self.pick(&left, profile, &scores, trace)?;
-        let order = Order::new(&left, positions);
+        let mut order = Order::new(&left, positions);
+        self.trusted_first(&mut order, trace);
         trace.judged(profile, all, &left, scores, &order);
         Ok(order)
     }
@@ -303,21 +338,21 @@ impl Judging<'_> {
         }
     }
 
-    fn split(&self, decode: &Arc<Endpoint>, trace: &mut Trace) -> Result<Vec<PlannedLeg>, Refusal> {
+    fn split(&self, decode: &Arc<Endpoint>, trace: &mut Trace) -> Result<Option<Vec<PlannedLeg>>, Refusal> {
         let slot = self.serving.chain.disaggregation.as_ref();
-        if slot.is_none() && !trace.shadows_split() {
-            return Ok(Vec::new());
+        if !decode.role.decodes() || (slot.is_none() && !trace.shadows_split()) {
+            return Ok(None);
         }
         let everyone = self.lane.everyone(self.serving, self.request);
-        // Engines hand KV over only when they were set up for it, and a pool says so by giving roles: where
-        // every endpoint does everything there is nothing to ask.
-        let elsewhere = everyone
-            .endpoints()
-            .iter()
-            .any(|endpoint| endpoint.id != decode.id && endpoint.role.prefills() != endpoint.role.decodes());
-        let Some(position) = everyone.position(decode).filter(|_| elsewhere) else { return Ok(Vec::new()) };
+        // Engines hand KV over only when they were set up for it, and a pool says so by its dialect or by roles: where
+        // neither is given and every endpoint does everything there is nothing to ask.
+        let all = everyone.endpoints();
+        let set_up =
+            self.lane.pool.dialect.is_some() || all.iter().any(|endpoint| endpoint.role != Role::Both);
+        let elsewhere = set_up && all.iter().any(|other| other.id != decode.id && other.role.prefills());
+        let Some(position) = everyone.position(decode).filter(|_| elsewhere) else { return Ok(None) };
         trace.splits(&everyone, position);
-        let Some(slot) = slot else { return Ok(Vec::new()) };
+        let Some(slot) = slot else { return Ok(None) };
         let view = Arc::clone(&everyone) as Arc<dyn EndpointView>;
         let call = self.call(&view);
         let answer = ask(slot, Stage::Disaggregation, &*self.lane.clock, self.budget, |policy| {
@@ -338,7 +373,7 @@ impl Judging<'_> {
                 if self.lane.mode == RouteMode::Follow {
                     default_allowed(&slot.plugin, Stage::Disaggregation, &error)?;
                 }
-                return Ok(Vec::new());
+                return Ok(Some(Vec::new()));
             }
         };
         let mut planned = Vec::with_capacity(legs.len());
@@ -347,7 +382,9 @@ impl Judging<'_> {
                 let candidates = self.lane.candidates(self.serving, self.request, Profile::Prefill);
                 self.order(&candidates, Profile::Prefill, trace).ok()
             } else {
-                Some(Order::new(&everyone, leg.candidates))
+                let mut order = Order::new(&everyone, leg.candidates);
+                self.trusted_first(&mut order, trace);
+                Some(order)
             };
             if let Some(order) = order.map(|order| order.without(decode)).filter(|order| !order.is_empty()) {
                 planned.push(PlannedLeg { stage: leg.stage, order });
@@ -356,7 +393,7 @@ impl Judging<'_> {
         if self.lane.mode == RouteMode::Observe {
             planned.clear();
         }
-        Ok(planned)
+        Ok(Some(planned))
     }
 
     fn call<'b>(&'b self, endpoints: &'b Arc<dyn EndpointView>) -> Call<'b> {

@@ -34,6 +34,13 @@ impl Measure {
         f32::from_bits(self.0.load(Ordering::Relaxed))
     }
 
+    /// Takes over what another process had learned; what is no ratio changes nothing.
+    pub fn restore(&self, ratio: f32) {
+        if (0.1..=10.0).contains(&ratio) {
+            self.0.store(ratio.to_bits(), Ordering::Relaxed);
+        }
+    }
+
     #[expect(clippy::cast_precision_loss, reason = "a ratio")]
     fn learn(&self, estimated: u32, counted: u32) {
         if estimated < MIN_TOKENS || counted < MIN_TOKENS {
@@ -54,7 +61,7 @@ impl Lane {
         let ids = endpoints.iter().map(|endpoint| endpoint.id).collect();
         self.index.retain(&ids);
         for endpoint in endpoints.iter() {
-            self.index.set_life(endpoint.id, life(endpoint));
+            self.index.set_life(endpoint.id, endpoint.health.lost(), started(endpoint));
             if let Some(blocks) = self.capacity(endpoint, block_tokens) {
                 self.index.set_capacity(endpoint.id, blocks);
             }
@@ -105,11 +112,11 @@ impl Lane {
     }
 }
 
-/// A number that changes when the endpoint's process does.
+/// When the endpoint's process started, whole seconds since 1970.
+#[must_use]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds since 1970")]
-fn life(endpoint: &Endpoint) -> u64 {
-    let started = endpoint.report().started.map_or(0, |seconds| seconds.max(0.0) as u64);
-    (u64::from(endpoint.health.lost()) << 40) ^ started
+pub fn started(endpoint: &Endpoint) -> Option<u64> {
+    endpoint.report().started.map(|seconds| seconds.max(0.0) as u64)
 }
 
 #[cfg(test)]

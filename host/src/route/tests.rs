@@ -10,7 +10,7 @@ use crate::policy::{
     Budget, Call, CallError, CallTimes, Chain, Disaggregation, Filter, Health, Leg, LegStage, OnEmpty,
     OnError, Picker, Plugin, PrefixSource, Reason, Registry, Request, Scorer, Serving, Slot, Source,
 };
-use crate::pool::{EndpointSpec, Pool, PoolSpec, Windows};
+use crate::pool::{EndpointSpec, Pool, PoolSpec};
 use crate::prefix::{Exact, Index, Sessions};
 use crate::types::{Arm, Profile, Prompt, Role, Url};
 
@@ -93,15 +93,17 @@ fn lane_in(mode: RouteMode, roles: &[Role]) -> Arc<Lane> {
         models: vec!["m".into()],
         aliases: Vec::new(),
         engine: None,
+        dialect: None,
         endpoints: endpoints.collect(),
+        ..PoolSpec::default()
     };
     Arc::new(Lane {
         pool: Arc::new(Pool::new(spec)),
-        index: Index::new(1 << 20),
-        measure: Measure::default(),
+        index: Arc::new(Index::new(1 << 20)),
+        measure: Arc::default(),
         exact: Arc::new(Exact::new(1 << 20)),
-        sessions: Sessions::new(16, u64::MAX),
-        windows: Windows::default(),
+        sessions: Arc::new(Sessions::new(16, u64::MAX)),
+        windows: Arc::default(),
         registry: Arc::default(),
         mode,
         shadows: None,
@@ -269,7 +271,8 @@ fn legs_go_to_other_endpoints_only_and_dedicated_prefill_endpoints_do_not_decode
     let (choice, _) = chosen(&lane, &chain, &request("r", "x"));
     let choice = choice.unwrap();
     assert_eq!(ports(&choice), [2]);
-    let legs: Vec<u16> = choice.legs[0].order.iter().map(|endpoint| endpoint.url.port).collect();
+    let legs: Vec<u16> =
+        choice.legs.as_ref().unwrap()[0].order.iter().map(|endpoint| endpoint.url.port).collect();
     assert_eq!(legs, [3, 1]);
 }
 
@@ -277,7 +280,7 @@ fn legs_go_to_other_endpoints_only_and_dedicated_prefill_endpoints_do_not_decode
 fn nobody_is_asked_to_split_where_no_endpoint_has_a_role_of_its_own() {
     let split: Slot<dyn Disaggregation> = slot(Arc::new(Says(Err(Reason::Trap))), OnError::Reject);
     let chain = Chain { disaggregation: Some(split), ..Chain::default() };
-    assert!(chosen(&lane(3), &chain, &request("r", "x")).0.unwrap().legs.is_empty());
+    assert!(chosen(&lane(3), &chain, &request("r", "x")).0.unwrap().legs.unwrap_or_default().is_empty());
 }
 
 #[test]

@@ -1,30 +1,18 @@
-//! GET with a deadline and a bound.
+//! GET with a deadline and a bound, over a connection that is kept.
 
-use std::error::Error as _;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::header::{AUTHORIZATION, HOST, HeaderValue, SERVER};
 use http::{Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::{Body, Incoming};
-use hyper_util::client::legacy;
-use hyper_util::client::legacy::connect::{Connect, HttpConnector};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 
-/// What [`super::run`] asks through.
-pub type Client<C = HttpConnector> = legacy::Client<C, Empty<Bytes>>;
+use crate::net::{DialError, Dialer, Sender};
+use crate::pool::Endpoint;
+use crate::types::Url;
 
-/// A client that keeps one connection to each endpoint.
-#[must_use]
-pub fn client(connect_timeout: Duration) -> Client {
-    let mut connector = HttpConnector::new();
-    connector.set_nodelay(true);
-    connector.set_connect_timeout(Some(connect_timeout));
-    legacy::Client::builder(TokioExecutor::new())
-        .pool_max_idle_per_host(1)
-        .pool_timer(TokioTimer::new())
-        .build(connector)
-}
+type Connection = Sender<Empty<Bytes>>;
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -46,12 +34,29 @@ pub(super) enum GetError {
     Address(#[from] http::Error),
 }
 
+impl From<DialError> for GetError {
+    fn from(error: DialError) -> Self {
+        if error.refused() { Self::Refused } else { Self::Failed(error.to_string()) }
+    }
+}
+
+impl From<hyper::Error> for GetError {
+    fn from(error: hyper::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
 /// How an endpoint is asked.
-#[derive(Debug, Clone)]
-pub(super) struct Getter<C> {
-    pub(super) client: Client<C>,
-    pub(super) timeout: Duration,
-    pub(super) bytes: usize,
+#[derive(Debug)]
+pub(super) struct Getter {
+    dialer: Dialer,
+    url: Url,
+    /// What it is shown.
+    authorization: Option<HeaderValue>,
+    timeout: Duration,
+    bytes: usize,
+    /// The connection, while no answer is under way.
+    idle: Option<Connection>,
 }
 
 /// The head of an answer whose body has been handed on.
@@ -62,64 +67,83 @@ pub(super) struct Head {
     pub(super) llamacpp: bool,
 }
 
-impl<C: Connect + Clone + Send + Sync + 'static> Getter<C> {
+impl Getter {
+    /// Asks this endpoint; an answer must come within `timeout` and be no longer than `bytes`.
+    pub(super) fn new(dialer: Dialer, endpoint: &Endpoint, timeout: Duration, bytes: usize) -> Self {
+        let (url, authorization) = (endpoint.url.clone(), endpoint.authorization.clone());
+        Self { dialer, url, authorization, timeout, bytes, idle: None }
+    }
+
     /// Asks, and gives the body of a 2xx to `take`, piece by piece; other bodies are read and dropped,
     /// so that the connection can be used again.
-    pub(super) async fn get(&self, uri: &Uri, mut take: impl FnMut(&[u8])) -> Result<Head, GetError> {
-        let request = Request::get(uri.clone()).body(Empty::new())?;
-        let whole = async {
-            let answer = self.client.request(request).await.map_err(|error| failure(&error))?;
-            let head = head(&answer);
-            let good = head.status.is_success();
-            self.body(answer.into_body(), |piece| {
-                if good {
-                    take(piece)
-                }
-            })
+    pub(super) async fn get(&mut self, path: &str, take: impl FnMut(&[u8])) -> Result<Head, GetError> {
+        let timeout = self.timeout;
+        tokio::time::timeout(timeout, self.get_at_leisure(path, take))
             .await
-            .map(|()| head)
-        };
-        tokio::time::timeout(self.timeout, whole).await.unwrap_or(Err(GetError::Timeout(self.timeout)))
+            .unwrap_or(Err(GetError::Timeout(timeout)))
     }
 
     /// The same with the body in one piece.
-    pub(super) async fn collect(&self, uri: &Uri) -> Result<(Head, Vec<u8>), GetError> {
+    pub(super) async fn collect(&mut self, path: &str) -> Result<(Head, Vec<u8>), GetError> {
         let mut body = Vec::new();
-        let head = self.get(uri, |piece| body.extend_from_slice(piece)).await?;
+        let head = self.get(path, |piece| body.extend_from_slice(piece)).await?;
         Ok((head, body))
     }
 
-    async fn body(&self, mut body: Incoming, mut take: impl FnMut(&[u8])) -> Result<(), GetError> {
-        let mut room = self.bytes;
-        if body.size_hint().lower() > room as u64 {
-            return Err(GetError::TooLong(self.bytes));
-        }
-        while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| GetError::Failed(error.to_string()))?;
-            if let Some(piece) = frame.data_ref() {
-                room = room.checked_sub(piece.len()).ok_or(GetError::TooLong(self.bytes))?;
-                take(piece);
+    async fn get_at_leisure(&mut self, path: &str, mut take: impl FnMut(&[u8])) -> Result<Head, GetError> {
+        let (connection, answer) = self.ask(path).await?;
+        let head = head(&answer);
+        let good = head.status.is_success();
+        read(answer.into_body(), self.bytes, |piece| {
+            if good {
+                take(piece)
             }
-        }
-        Ok(())
+        })
+        .await?;
+        self.idle = Some(connection);
+        Ok(head)
     }
+
+    /// Asks over the connection that is there, or over a new one when that has been closed meanwhile.
+    async fn ask(&mut self, path: &str) -> Result<(Connection, Response<Incoming>), GetError> {
+        if let Some(mut connection) = self.idle.take()
+            && connection.ready().await.is_ok()
+            && let Ok(answer) = connection.send(self.request(path)?).await
+        {
+            return Ok((connection, answer));
+        }
+        let (stream, two) = self.dialer.dial(&self.url, self.timeout).await?;
+        let mut connection = Sender::open(stream, two).await?;
+        let answer = connection.send(self.request(path)?).await?;
+        Ok((connection, answer))
+    }
+
+    fn request(&self, path: &str) -> Result<Request<Empty<Bytes>>, GetError> {
+        let target = format!("{}{path}", self.url.base_path).parse::<Uri>().map_err(http::Error::from)?;
+        let host = HeaderValue::try_from(self.url.authority()).map_err(http::Error::from)?;
+        let mut request = Request::get(target).header(HOST, host).body(Empty::new())?;
+        if let Some(key) = &self.authorization {
+            request.headers_mut().insert(AUTHORIZATION, key.clone());
+        }
+        Ok(request)
+    }
+}
+
+async fn read(mut body: Incoming, bytes: usize, mut take: impl FnMut(&[u8])) -> Result<(), GetError> {
+    let mut room = bytes;
+    if body.size_hint().lower() > room as u64 {
+        return Err(GetError::TooLong(bytes));
+    }
+    while let Some(frame) = body.frame().await {
+        if let Some(piece) = frame?.data_ref() {
+            room = room.checked_sub(piece.len()).ok_or(GetError::TooLong(bytes))?;
+            take(piece);
+        }
+    }
+    Ok(())
 }
 
 fn head(answer: &Response<Incoming>) -> Head {
-    let server = answer.headers().get(http::header::SERVER);
+    let server = answer.headers().get(SERVER);
     Head { status: answer.status(), llamacpp: server.is_some_and(|name| name.as_bytes() == b"llama.cpp") }
-}
-
-fn failure(error: &legacy::Error) -> GetError {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let io = inner.downcast_ref::<std::io::Error>();
-        if io.is_some_and(|io| io.kind() == std::io::ErrorKind::ConnectionRefused) {
-            return GetError::Refused;
-        }
-        text = format!("{text}: {inner}");
-        cause = inner.source();
-    }
-    GetError::Failed(text)
 }

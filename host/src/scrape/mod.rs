@@ -19,11 +19,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper_util::client::legacy::connect::Connect;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, sleep_until};
 
-pub use self::http::{Client, client};
 pub use self::page::Page;
 use self::probe::Probe;
 pub use self::prometheus::{Labels, Parser, Sample};
@@ -31,6 +29,7 @@ use self::wanted::Shared;
 pub use self::wanted::Wanted;
 use crate::clock::Clock;
 use crate::config::Scrape;
+use crate::net::Dialer;
 use crate::policy::Registry;
 use crate::pool::{Endpoint, Pool};
 use crate::types::EndpointId;
@@ -39,15 +38,13 @@ use crate::types::EndpointId;
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Reads every endpoint of the pool, those that join later too, until this future is dropped.
-pub async fn run<C>(
+pub async fn run(
     pool: Arc<Pool>,
     registry: Arc<Registry>,
-    client: Client<C>,
+    dialer: Dialer,
     clock: Arc<dyn Clock>,
     settings: Scrape,
-) where
-    C: Connect + Clone + Send + Sync + 'static,
-{
+) {
     let wanted = Arc::new(Shared::new(registry));
     // Dropping the set ends its tasks.
     let mut tasks = JoinSet::new();
@@ -72,8 +69,9 @@ pub async fn run<C>(
                     if let Some((_, task)) = other {
                         task.abort();
                     }
-                    let probe = Probe::new(&pool, endpoint, &wanted, &client, &clock, &settings);
-                    let task = tasks.spawn(again_and_again(probe, endpoint.key.0, settings.interval, spread));
+                    let probe = Probe::new(&pool, endpoint, &wanted, &dialer, &clock, &settings);
+                    let task =
+                        tasks.spawn(again_and_again(probe, Arc::clone(endpoint), settings.clone(), spread));
                     (Arc::clone(endpoint), task)
                 }
             };
@@ -84,11 +82,8 @@ pub async fn run<C>(
     }
 }
 
-async fn again_and_again<C>(mut probe: Probe<C>, seed: u64, interval: Duration, spread: Duration)
-where
-    C: Connect + Clone + Send + Sync + 'static,
-{
-    let mut random = seed;
+async fn again_and_again(mut probe: Probe, endpoint: Arc<Endpoint>, settings: Scrape, spread: Duration) {
+    let mut random = endpoint.key.0;
     let mut next = Instant::now() + spread.mul_f64(unit(&mut random));
     loop {
         sleep_until(next).await;
@@ -96,9 +91,16 @@ where
         probe.once().await;
         // Up to 5 % early or late, so that endpoints do not fall into step; and a rest of a quarter
         // after a reading that took long.
+        let interval = if is_busy(&endpoint) { settings.busy_interval } else { settings.interval };
         let due = begun + interval.mul_f64(0.95 + unit(&mut random) / 10.0);
         next = due.max(Instant::now() + interval / 4);
     }
+}
+
+/// Whether an endpoint has so much to do that a second is long: from a quarter of its limit on.
+#[expect(clippy::cast_precision_loss, reason = "a number of requests")]
+fn is_busy(endpoint: &Endpoint) -> bool {
+    endpoint.load.requests() as f32 >= endpoint.limit.requests() / 4.0 || endpoint.engine.waiting() > 0.0
 }
 
 /// The next number in 0..1 of a sequence (splitmix64).

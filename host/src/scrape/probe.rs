@@ -1,33 +1,33 @@
 //! One endpoint, read again and again.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use http::{StatusCode, Uri};
-use hyper_util::client::legacy::connect::Connect;
+use http::StatusCode;
 
 use super::engines::llamacpp;
-use super::http::{Client, GetError, Getter};
+use super::http::{GetError, Getter};
 use super::models::models;
 use super::page::narrow;
 use super::prometheus::Parser;
 use super::wanted::Shared;
-use crate::clock::{Clock, Nanos};
+use crate::clock::{Clock, Nanos, nanos};
 use crate::config::Scrape;
+use crate::net::Dialer;
 use crate::pool::{Endpoint, Pool, Report};
 use crate::types::Engine;
 
 /// The state of one endpoint's readings.
-pub(super) struct Probe<C> {
+pub(super) struct Probe {
     pool: Arc<Pool>,
     endpoint: Arc<Endpoint>,
     wanted: Arc<Shared>,
     clock: Arc<dyn Clock>,
-    get: Getter<C>,
-    base: String,
+    get: Getter,
     metrics: Offer,
     slots: Offer,
     models: Offer,
+    /// When the pool's check is due.
+    check_due: Nanos,
     /// The report that is built up; what one reading does not say stays from the one before.
     report: Report,
 }
@@ -60,12 +60,12 @@ enum Metrics {
     NotOffered,
 }
 
-impl<C: Connect + Clone + Send + Sync + 'static> Probe<C> {
+impl Probe {
     pub(super) fn new(
         pool: &Arc<Pool>,
         endpoint: &Arc<Endpoint>,
         wanted: &Arc<Shared>,
-        client: &Client<C>,
+        dialer: &Dialer,
         clock: &Arc<dyn Clock>,
         settings: &Scrape,
     ) -> Self {
@@ -78,11 +78,11 @@ impl<C: Connect + Clone + Send + Sync + 'static> Probe<C> {
             endpoint: Arc::clone(endpoint),
             wanted: Arc::clone(wanted),
             clock: Arc::clone(clock),
-            get: Getter { client: client.clone(), timeout: settings.timeout, bytes: settings.page_bytes },
-            base: endpoint.url.to_string(),
+            get: Getter::new(dialer.clone(), endpoint, settings.timeout, settings.page_bytes),
             metrics: offer("/metrics"),
             slots: offer("/slots"),
             models: offer("/v1/models"),
+            check_due: 0,
             report,
         }
     }
@@ -91,10 +91,11 @@ impl<C: Connect + Clone + Send + Sync + 'static> Probe<C> {
     pub(super) async fn once(&mut self) {
         match self.read().await {
             Ok(()) => {
-                if self.endpoint.health.probe_ok() {
+                if self.endpoint.probe_ok(self.clock.now()) {
                     tracing::info!(endpoint = %self.endpoint.name, "endpoint is up");
                 }
                 self.pool.publish(&self.endpoint, self.report.clone());
+                self.endpoint.learn_limit(self.clock.now());
             }
             Err(error) => {
                 let refused = matches!(error, GetError::Refused);
@@ -105,14 +106,16 @@ impl<C: Connect + Clone + Send + Sync + 'static> Probe<C> {
                 self.metrics.due = 0;
                 self.slots.due = 0;
                 self.models.due = 0;
+                self.check_due = 0;
             }
         }
     }
 
     async fn read(&mut self) -> Result<(), GetError> {
         let now = self.clock.now();
+        self.check(now).await?;
         let offered = self.metrics.due(now) && matches!(self.metrics(now).await?, Metrics::Read);
-        if !offered {
+        if !offered && self.pool.check.is_none() {
             self.health().await?;
         }
         // The endpoint is up; that it does not say more is no failure.
@@ -134,7 +137,7 @@ impl<C: Connect + Clone + Send + Sync + 'static> Probe<C> {
     async fn metrics(&mut self, now: Nanos) -> Result<Metrics, GetError> {
         let wanted = self.wanted.get();
         let mut parser = Parser::new(&wanted);
-        let head = self.get.get(&self.uri(self.metrics.path)?, |piece| parser.feed(piece)).await?;
+        let head = self.get.get(self.metrics.path, |piece| parser.feed(piece)).await?;
         self.engine_by_header(head.llamacpp);
         if head.status.is_success() {
             let page = parser.finish();
@@ -151,16 +154,28 @@ impl<C: Connect + Clone + Send + Sync + 'static> Probe<C> {
         Ok(Metrics::NotOffered)
     }
 
+    /// Asks where the pool says that endpoints tell whether they are well. After a failure it is due at once.
+    async fn check(&mut self, now: Nanos) -> Result<(), GetError> {
+        let pool = Arc::clone(&self.pool);
+        let Some(check) = pool.check.as_ref().filter(|_| now >= self.check_due) else { return Ok(()) };
+        let head = self.get.get(&check.path, |_| {}).await?;
+        if head.status.is_client_error() || head.status.is_server_error() {
+            return Err(status(&check.path, head.status));
+        }
+        self.check_due = now.saturating_add(check.interval);
+        Ok(())
+    }
+
     /// An endpoint without metrics is up when it says so, or answers at all that it has no such page.
     async fn health(&mut self) -> Result<(), GetError> {
         const PATH: &str = "/health";
-        let head = self.get.get(&self.uri(PATH)?, |_| {}).await?;
+        let head = self.get.get(PATH, |_| {}).await?;
         self.engine_by_header(head.llamacpp);
         if head.status.is_server_error() { Err(status(PATH, head.status)) } else { Ok(()) }
     }
 
     async fn models(&mut self, now: Nanos) -> Result<(), GetError> {
-        let (head, body) = self.get.collect(&self.uri(self.models.path)?).await?;
+        let (head, body) = self.get.collect(self.models.path).await?;
         self.engine_by_header(head.llamacpp);
         if head.status.is_success()
             && let Some(models) = models(&body)
@@ -180,7 +195,7 @@ impl<C: Connect + Clone + Send + Sync + 'static> Probe<C> {
     }
 
     async fn slots(&mut self, now: Nanos, metrics: bool) -> Result<(), GetError> {
-        let (head, body) = self.get.collect(&self.uri(self.slots.path)?).await?;
+        let (head, body) = self.get.collect(self.slots.path).await?;
         match llamacpp::slots(&body) {
             Some(slots) if head.status.is_success() => {
                 if let Some(usage) = slots.kv_usage {
@@ -201,18 +216,8 @@ impl<C: Connect + Clone + Send + Sync + 'static> Probe<C> {
             self.report.engine = Some(Engine::Llamacpp);
         }
     }
-
-    fn uri(&self, path: &str) -> Result<Uri, GetError> {
-        format!("{}{path}", self.base)
-            .parse()
-            .map_err(|error: http::uri::InvalidUri| GetError::Address(error.into()))
-    }
 }
 
 fn status(path: &str, status: StatusCode) -> GetError {
     GetError::Failed(format!("{path} answered {}", status.as_u16()))
-}
-
-fn nanos(time: Duration) -> Nanos {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -1,6 +1,6 @@
 //! The explanations of the latest requests.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -10,17 +10,11 @@ use crate::route::Explanation;
 /// Explanations that a process keeps.
 pub const DECISIONS: usize = 1_024;
 
-#[derive(Debug, Default)]
-struct Ring {
-    /// Oldest first.
-    order: VecDeque<Arc<Explanation>>,
-    by_id: HashMap<Box<str>, Arc<Explanation>>,
-}
-
 /// A ring of explanations, found by request id. Of two requests with one id the newer is found.
 #[derive(Debug)]
 pub struct Decisions {
-    ring: Mutex<Ring>,
+    /// Oldest first. Looking for one is rare and may take a scan; keeping one is what every request does.
+    ring: Mutex<VecDeque<Arc<Explanation>>>,
     capacity: usize,
 }
 
@@ -40,38 +34,24 @@ impl Decisions {
     /// Keeps an explanation, in the place of the oldest when the ring is full.
     pub fn push(&self, explanation: Explanation) {
         let new = Arc::new(explanation);
-        let id = Box::from(new.id());
         let mut ring = self.ring.lock();
-        let oldest = if ring.order.len() >= self.capacity { ring.order.pop_front() } else { None };
-        if let Some(oldest) = &oldest {
-            ring.forget(oldest);
-        }
-        let shadowed = ring.by_id.insert(id, Arc::clone(&new));
-        ring.order.push_back(new);
+        let oldest = if ring.len() >= self.capacity { ring.pop_front() } else { None };
+        ring.push_back(new);
         drop(ring);
         // What is let go may hold thousands of numbers; nobody has to wait for that.
-        drop((oldest, shadowed));
+        drop(oldest);
     }
 
     /// The explanation of the request with this id.
     #[must_use]
     pub fn get(&self, id: &str) -> Option<Arc<Explanation>> {
-        self.ring.lock().by_id.get(id).cloned()
+        self.ring.lock().iter().rev().find(|kept| kept.id() == id).cloned()
     }
 
     /// Up to `count` explanations, newest first.
     #[must_use]
     pub fn recent(&self, count: usize) -> Vec<Arc<Explanation>> {
-        self.ring.lock().order.iter().rev().take(count).cloned().collect()
-    }
-}
-
-impl Ring {
-    fn forget(&mut self, oldest: &Arc<Explanation>) {
-        let indexed = self.by_id.get(oldest.id()).is_some_and(|indexed| Arc::ptr_eq(indexed, oldest));
-        if indexed {
-            self.by_id.remove(oldest.id());
-        }
+        self.ring.lock().iter().rev().take(count).cloned().collect()
     }
 }
 

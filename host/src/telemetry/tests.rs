@@ -75,7 +75,7 @@ fn requests_are_counted() {
     pool.retried();
     pool.aborted();
     pool.ttft(0.04);
-    pool.queued(0.0);
+    pool.queued(0.0, 0);
     pool.tokens(100, 40, Some(50), 7);
     pool.tokens(10, 5, None, 1);
     metrics.pool("llama").retried();

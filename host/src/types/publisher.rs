@@ -48,11 +48,7 @@ impl TcpAddress {
 
 impl fmt::Display for TcpAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.host.contains(':') {
-            write!(f, "tcp://[{}]:{}", self.host, self.port)
-        } else {
-            write!(f, "tcp://{}:{}", self.host, self.port)
-        }
+        write!(f, "tcp://{}", super::host_port(&self.host, self.port))
     }
 }
 

@@ -31,6 +31,8 @@ pub struct Request {
     pub streaming: bool,
     pub ttft_target: Option<f32>,
     pub tpot_target: Option<f32>,
+    /// Milliseconds that the client allows it to wait.
+    pub ttl_ms: Option<u32>,
     pub age_ms: u32,
     pub headers: BTreeMap<String, String>,
     pub body: Option<Vec<u8>>,
@@ -56,6 +58,7 @@ impl Default for Request {
             streaming: true,
             ttft_target: None,
             tpot_target: None,
+            ttl_ms: None,
             age_ms: 0,
             headers: BTreeMap::new(),
             body: None,
@@ -114,6 +117,9 @@ impl RequestView for Request {
     }
     fn tpot_target(&self) -> Option<f32> {
         self.tpot_target
+    }
+    fn ttl_ms(&self) -> Option<u32> {
+        self.ttl_ms
     }
     fn age_ms(&self) -> u32 {
         self.age_ms

@@ -56,6 +56,8 @@ pub trait RequestView {
     fn ttft_target(&self) -> Option<f32>;
     /// Target for the time per output token in milliseconds, when the client set one.
     fn tpot_target(&self) -> Option<f32>;
+    /// Milliseconds that the client allows it to wait, when it set a limit.
+    fn ttl_ms(&self) -> Option<u32>;
     /// Milliseconds since the request arrived.
     fn age_ms(&self) -> u32;
     /// A header, when the operator grants it to this plugin (`grant = ["header:NAME"]`).

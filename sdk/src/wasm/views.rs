@@ -64,6 +64,9 @@ impl RequestView for Request {
     fn ttft_target(&self) -> Option<f32> {
         Self::ttft_target(self)
     }
+    fn ttl_ms(&self) -> Option<u32> {
+        Self::ttl(self)
+    }
     fn tpot_target(&self) -> Option<f32> {
         Self::tpot_target(self)
     }

@@ -23,6 +23,8 @@ pub(super) fn traffic(args: &Args, urls: Vec<String>) -> load::Args {
             hot_share: 0.0,
             trace: None,
             question_tokens: 150,
+            long_share: 0.0,
+            long_tokens: 0,
             sessions: 48,
             turns: 5,
             output_tokens: 48,

@@ -1,6 +1,7 @@
 //! Flags of `sluicegate-sim engine`.
 
 use super::faults::{Fault, Mode};
+use super::kv::Connector;
 use crate::scheduler::Config;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -90,6 +91,12 @@ pub struct Args {
     /// Role in a P/D set-up.
     #[arg(long, value_enum, default_value_t = Role::Both)]
     pub role: Role,
+    /// What hands caches over.
+    #[arg(long, value_enum, default_value_t = Connector::Nixl)]
+    pub connector: Connector,
+    /// With the storage connector: the folder that engines share.
+    #[arg(long, value_name = "FOLDER")]
+    pub store: Option<PathBuf>,
     /// Folder of a model's tokenizer and chat template: prompts and answers are made of its tokens.
     #[arg(long, value_name = "FOLDER")]
     pub tokenizer: Option<PathBuf>,

@@ -5,14 +5,18 @@ use super::args::Role;
 use super::body::{self, Body};
 use super::error::ApiError;
 use super::faults::{Fault, Mode};
-use super::kv::{self, Leg, Remote};
+use super::kv::{self, Connector, Export, Leg, Remote};
 use super::node::{Generation, Node};
 use crate::rng::mix;
-use crate::scheduler::{Event, Finish, Request, Transfer, Usage};
+use crate::scheduler::{Event, Finish, LeaseState, Request, Transfer, Usage};
 use crate::text::{answer_length, chain_seed, next_hash};
 use http::{Response, StatusCode};
 use serde_json::Value;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Time between two looks at whether a room was emptied.
+const LOOK: Duration = Duration::from_millis(2);
 
 /// Answers a request to an inference path.
 pub(super) async fn answer(
@@ -47,7 +51,7 @@ async fn work(
     if let Some(prompt) = node.vocabulary.as_ref().and_then(|vocabulary| vocabulary.prompt(api, bytes)) {
         parsed.prompts = vec![prompt];
     }
-    let leg = kv::parse(value.get("kv_transfer_params"))?;
+    let leg = kv::parse(node, &value, parsed.prompts.len() * parsed.n as usize)?;
     node.records.lock().update(record, |record| {
         record.model.clone_from(&parsed.model);
         record.stream = parsed.stream;
@@ -57,16 +61,26 @@ async fn work(
     let model = served(node, parsed.model.as_deref())?;
     check_leg(node, &parsed, &leg)?;
     let id = format!("{}{}", api.id_prefix(), request_id(node, head, record));
-    // As in vLLM, the engine's own id has a part that a client cannot choose.
-    let export = (leg == Leg::Prefill).then(|| format!("{id}-{record:08x}"));
-    let from = match leg {
-        Leg::Decode(remote) => Some(remote),
-        Leg::Whole | Leg::Prefill => None,
+    let is_leg = leg != Leg::Whole;
+    let (exports, from) = match leg {
+        Leg::Whole => (Vec::new(), Vec::new()),
+        // As in vLLM, the engine's own id has a part that a client cannot choose.
+        Leg::Prefill(Export::Own) => (vec![format!("{id}-{record:08x}")], Vec::new()),
+        Leg::Prefill(Export::Given(id)) => (vec![id], Vec::new()),
+        Leg::Prefill(Export::Rooms(ids)) => (ids, Vec::new()),
+        Leg::Decode(remotes) => (Vec::new(), remotes),
     };
-    let requests = requests(node, &parsed, &model, export.as_deref(), from.as_ref())?;
-    if let (Some(remote), Some(request)) = (&from, requests.first()) {
-        kv::validate(&node.http, remote, next_hash(request.seed, &request.prompt)).await?;
+    let mut requests = requests(node, &parsed, &model, &exports, &from)?;
+    for (remote, request) in from.iter().zip(&requests) {
+        kv::validate(&node.http, remote, hash(request)).await?;
     }
+    let stored = node.args.connector == Connector::Storage && !is_leg;
+    if stored {
+        for request in requests.iter_mut().filter(|request| node.store.holds(hash(request))) {
+            request.transfer = Transfer::Import;
+        }
+    }
+    let prompts: Vec<u64> = requests.iter().filter(|_| stored).map(hash).collect();
     let meta = Meta {
         id,
         model,
@@ -76,11 +90,19 @@ async fn work(
     };
     let generation = node.start(requests, from, record);
     let shape = api::shape(api, meta);
-    if parsed.stream {
+    let rooms = node.args.connector == Connector::Sglang && !exports.is_empty();
+    if parsed.stream && !rooms {
         return Ok(body::stream(generation, shape, fault, parsed.n));
     }
+    let kept = rooms.then(|| Rooms { node: Arc::clone(node), ids: exports.clone() });
     let cut_at = fault.as_ref().map(|fault| fault.after_tokens);
-    let (choices, total, handover) = collect(node, generation, export.as_deref(), cut_at).await;
+    let answered_with = exports.first().filter(|_| node.args.connector == Connector::Nixl);
+    let (choices, total, handover) =
+        collect(node, generation, answered_with.map(String::as_str), cut_at).await;
+    prompts.into_iter().for_each(|prompt| node.store.put(prompt));
+    if let Some(rooms) = kept {
+        rooms.fetched().await?;
+    }
     let total = Usage { prompt: total.prompt / parsed.n.max(1) as usize, ..total };
     let answer = shape.whole(&choices, &total, handover);
     match fault.map(|fault| (fault.mode, fault.status)) {
@@ -95,6 +117,43 @@ async fn work(
         }
         _ => Ok(body::written(answer)),
     }
+}
+
+/// What a prefill engine keeps in its rooms. It is given up with the request.
+struct Rooms {
+    node: Arc<Node>,
+    ids: Vec<String>,
+}
+
+impl Rooms {
+    /// Waits until decode engines have fetched all of it.
+    async fn fetched(self) -> Result<(), ApiError> {
+        for id in &self.ids {
+            loop {
+                match self.node.lease_state(id) {
+                    LeaseState::Held(_) => tokio::time::sleep(LOOK).await,
+                    LeaseState::Released => break,
+                    LeaseState::Expired | LeaseState::Unknown => {
+                        let text = format!("KVTransferError: nobody came to {id}");
+                        return Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, text));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Rooms {
+    fn drop(&mut self) {
+        for id in &self.ids {
+            self.node.release_lease(id);
+        }
+    }
+}
+
+fn hash(request: &Request) -> u64 {
+    next_hash(request.seed, &request.prompt)
 }
 
 /// Reads a generation to its end, or until a fault is due.
@@ -150,18 +209,21 @@ fn served(node: &Node, asked: Option<&str>) -> Result<String, ApiError> {
 fn check_leg(node: &Node, parsed: &Parsed, leg: &Leg) -> Result<(), ApiError> {
     let one = parsed.prompts.len() == 1 && parsed.n == 1;
     match (leg, node.args.role) {
-        (Leg::Whole, _) => Ok(()),
-        (Leg::Prefill, Role::Decode) => {
+        (Leg::Whole, _) | (Leg::Prefill(Export::Rooms(_)), _) => Ok(()),
+        (Leg::Prefill(_), Role::Decode) => {
             Err(ApiError::bad("kv_transfer_params.do_remote_decode", "this engine takes no prefill legs"))
         }
         (Leg::Decode(_), Role::Prefill) => {
             Err(ApiError::bad("kv_transfer_params.do_remote_prefill", "this engine takes no decode legs"))
         }
+        (Leg::Decode(remotes), _) if remotes.len() > 1 => Ok(()),
         (_, _) if !one => {
             Err(ApiError::bad("n", "a request with kv_transfer_params should have one prompt and n = 1"))
         }
-        (Leg::Prefill, _) if parsed.stream => Err(ApiError::bad("stream", "a prefill leg should not stream")),
-        (Leg::Prefill, _) if parsed.max_tokens != Some(1) => Err(ApiError::bad(
+        (Leg::Prefill(_), _) if parsed.stream => {
+            Err(ApiError::bad("stream", "a prefill leg should not stream"))
+        }
+        (Leg::Prefill(_), _) if parsed.max_tokens != Some(1) => Err(ApiError::bad(
             parsed.limit_field,
             format!("{} should be 1 in a prefill leg", parsed.limit_field),
         )),
@@ -181,15 +243,17 @@ fn requests(
     node: &Node,
     parsed: &Parsed,
     model: &str,
-    export: Option<&str>,
-    from: Option<&Remote>,
+    exports: &[String],
+    from: &[Remote],
 ) -> Result<Vec<Request>, ApiError> {
+    // SGLang's prefill engines make one token, whatever is asked for.
+    let one = node.args.connector == Connector::Sglang && !exports.is_empty();
     let longest = node.args.sizes.scheduler().longest();
     let seed = chain_seed(model, &parsed.salt);
     let mut requests = Vec::with_capacity(parsed.prompts.len() * parsed.n as usize);
     for prompt in &parsed.prompts {
         let room = longest.saturating_sub(prompt.len());
-        let wanted = parsed.max_tokens.unwrap_or(u32::from(parsed.generates));
+        let wanted = if one { 1 } else { parsed.max_tokens.unwrap_or(u32::from(parsed.generates)) };
         if prompt.is_empty() || (wanted as usize) > room {
             return Err(ApiError::bad(
                 "input_tokens",
@@ -211,12 +275,16 @@ fn requests(
                 salt: parsed.salt.clone(),
                 words: node.vocabulary.as_ref().map(|vocabulary| Arc::clone(&vocabulary.words)),
                 answer: mix(hash ^ mix(node.args.seed) ^ u64::from(choice)),
-                max_output: if parsed.generates { parsed.max_tokens.unwrap_or(natural) } else { 0 },
-                natural_end: parsed.max_tokens.is_none(),
-                transfer: match (export, from) {
-                    (Some(name), _) => Transfer::Export(name.to_owned()),
-                    (None, Some(_)) => Transfer::Import,
-                    (None, None) => Transfer::None,
+                max_output: match parsed.generates {
+                    true if one => 1,
+                    true => parsed.max_tokens.unwrap_or(natural),
+                    false => 0,
+                },
+                natural_end: parsed.max_tokens.is_none() && !one,
+                transfer: match exports.get(requests.len()) {
+                    Some(name) => Transfer::Export(name.clone()),
+                    None if from.is_empty() => Transfer::None,
+                    None => Transfer::Import,
                 },
             });
         }

@@ -17,4 +17,5 @@ mod vocabulary;
 
 pub use args::{Args, Role, Sizes};
 pub use error::EngineError;
+pub use kv::Connector;
 pub use server::run;

@@ -2,7 +2,7 @@
 
 use super::args::Args;
 use super::faults::Fault;
-use super::kv::{self, Remote};
+use super::kv::{self, Remote, Store};
 use super::kv_events::KvEvents;
 use super::records::Records;
 use super::vocabulary::Vocabulary;
@@ -29,6 +29,7 @@ pub(super) struct Node {
     pub(super) fault: Mutex<Fault>,
     pub(super) http: Http,
     pub(super) kv_events: KvEvents,
+    pub(super) store: Store,
     started: Instant,
     started_unix: Duration,
     state: Mutex<State>,
@@ -69,6 +70,7 @@ impl Node {
             fault: Mutex::new(args.first_fault()),
             http: web::client(32),
             kv_events,
+            store: Store::new(args.store.clone()),
             started: Instant::now(),
             started_unix,
             state: Mutex::new(State { core, routes: HashMap::new(), events: Vec::new() }),
@@ -113,11 +115,11 @@ impl Node {
         }
     }
 
-    /// Queues all `requests` as one unit of work.
+    /// Queues all `requests` as one unit of work; `from` says where each finds its cache, if anywhere.
     pub(super) fn start(
         self: &Arc<Self>,
         requests: Vec<Request>,
-        from: Option<Remote>,
+        from: Vec<Remote>,
         record: u64,
     ) -> Generation {
         // Room for every event that can come, so that the scheduler never waits for a slow client.
@@ -126,11 +128,12 @@ impl Node {
         let mut state = self.state.lock();
         let now = self.now();
         self.catch_up(&mut state, now);
+        let mut from = from.into_iter();
         let ids = requests
             .into_iter()
             .map(|request| {
                 let id = state.core.submit(now, request);
-                state.routes.insert(id, Route { to: to.clone(), from: from.clone() });
+                state.routes.insert(id, Route { to: to.clone(), from: from.next() });
                 id
             })
             .collect();
@@ -148,6 +151,11 @@ impl Node {
     /// See [`Core::lease`].
     pub(super) fn lease(&self, id: &str) -> LeaseState {
         self.with_core(|core, now| core.lease(id, now))
+    }
+
+    /// See [`Core::lease_state`].
+    pub(super) fn lease_state(&self, id: &str) -> LeaseState {
+        self.with_core(|core, _| core.lease_state(id))
     }
 
     /// See [`Core::release_lease`].

@@ -4,6 +4,7 @@ use super::args::Args;
 use super::body::{self, Body};
 use super::error::{ApiError, EngineError};
 use super::faults::{Fault, Mode};
+use super::kv::Connector;
 use super::kv_events::KvEvents;
 use super::node::Node;
 use super::vocabulary::Vocabulary;
@@ -173,6 +174,9 @@ fn other(node: &Arc<Node>, method: &Method, path: &str, bytes: &Bytes) -> Respon
         ("GET", "/kv_event_sources") => json(node.kv_events.sources()),
         ("POST", "/sim/kv-events") => answer_json(control::lose_events(node, bytes)),
         ("POST", "/sim/reset") => json(control::reset(node)),
+        ("GET", "/query") if node.args.connector == Connector::Mooncake => {
+            json(serde_json::json!({"0": {"engine_id": node.engine_id, "worker_addr": {}}}))
+        }
         ("GET", _) if lease.is_some() => {
             let (status, value) = kv::describe(node, &lease.unwrap_or_default());
             body::json(status, &value)

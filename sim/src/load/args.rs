@@ -42,6 +42,12 @@ pub struct Traffic {
     /// Tokens of a question.
     #[arg(long, default_value_t = 64, value_name = "TOKENS")]
     pub question_tokens: usize,
+    /// Share of the single questions that are long instead.
+    #[arg(long, default_value_t = 0.0, value_name = "0..1")]
+    pub long_share: f64,
+    /// Tokens of a long question.
+    #[arg(long, default_value_t = 8000, value_name = "TOKENS")]
+    pub long_tokens: usize,
     /// Conversations under way at once, each with an `x-session-id`; 0 for single questions.
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub sessions: u64,

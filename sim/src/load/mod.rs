@@ -17,4 +17,5 @@ pub use runner::{LoadError, run};
 pub use sample::{Sample, Trouble};
 pub use sse::{StreamReader, StreamSummary};
 pub use trace::{Recorded, Trace, TraceError};
+pub(crate) use workload::text;
 pub use workload::{Conversation, Workload};

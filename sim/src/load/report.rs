@@ -15,6 +15,8 @@ pub struct Quantiles {
     pub p90: f64,
     /// 99 of 100 are below.
     pub p99: f64,
+    /// The geometric mean: doubling each value doubles it, and small values count as much as large ones.
+    pub mean: f64,
 }
 
 impl Quantiles {
@@ -26,7 +28,15 @@ impl Quantiles {
             let at = (quantile * values.len() as f64).ceil() as usize;
             values.get(at.saturating_sub(1)).map_or(0.0, |value| value.as_secs_f64() * 1e3)
         };
-        Self { p50: rank(0.5), p90: rank(0.9), p99: rank(0.99) }
+        // A time of 0 has no logarithm.
+        let logarithms = values.iter().map(|value| value.as_secs_f64().max(1e-9).ln());
+        let mean = (logarithms.sum::<f64>() / values.len().max(1) as f64).exp() * 1e3;
+        Self {
+            p50: rank(0.5),
+            p90: rank(0.9),
+            p99: rank(0.99),
+            mean: if values.is_empty() { 0.0 } else { mean },
+        }
     }
 }
 
@@ -141,6 +151,8 @@ mod tests {
     fn quantiles_by_nearest_rank() {
         let q = Quantiles::of((1..=100).map(Duration::from_millis).collect());
         assert_eq!((q.p50, q.p90, q.p99), (50.0, 90.0, 99.0));
+        let mean = Quantiles::of([1, 10, 100].map(Duration::from_millis).to_vec()).mean;
+        assert!((mean - 10.0).abs() < 1e-9);
         assert_eq!(Quantiles::of(Vec::new()), Quantiles::default());
     }
 

@@ -35,6 +35,8 @@ pub struct Workload {
     question_tokens: usize,
     output_tokens: u32,
     hot_share: f64,
+    long_share: f64,
+    long_tokens: usize,
     /// Conversations under way at once; 0 for single questions.
     sessions: u64,
     turns: u32,
@@ -63,6 +65,8 @@ impl Workload {
             question_tokens: traffic.question_tokens,
             output_tokens: traffic.output_tokens,
             hot_share: traffic.hot_share,
+            long_share: traffic.long_share,
+            long_tokens: traffic.long_tokens,
             sessions,
             turns: traffic.turns.max(1),
             trace: trace.map(Trace::into_sessions),
@@ -146,7 +150,11 @@ impl Workload {
         if !prefix.is_empty() {
             self.say(&mut said, "system", &prefix);
         }
-        let question = self.question(id, 1);
+        let is_long = !self.has_sessions() && self.long_share > 0.0 && self.rng.unit() < self.long_share;
+        let question = match is_long {
+            true => text(mix(self.seed ^ mix(id) ^ 0x5a), self.long_tokens),
+            false => self.question(id, 1),
+        };
         self.say(&mut said, "user", &question);
         Some(Conversation { id, turn: 1, said, output_tokens: self.output_tokens, recorded: Vec::new() })
     }
@@ -194,7 +202,7 @@ impl Conversation {
 }
 
 /// Words of the given length in tokens.
-fn text(seed: u64, tokens: usize) -> String {
+pub(crate) fn text(seed: u64, tokens: usize) -> String {
     let mut rng = Rng::new(seed);
     let mut out = String::with_capacity(tokens * BYTES_PER_TOKEN);
     let mut bits = 0;

@@ -9,6 +9,8 @@ use std::path::PathBuf;
 pub enum By {
     /// Each engine in turn.
     RoundRobin,
+    /// The routers of SGLang and vLLM as they come: whoever was sent the longest beginning of the prompt.
+    CacheAware,
     /// The router and its plugins.
     Router,
 }
@@ -19,6 +21,18 @@ pub struct Args {
     /// Engines.
     #[arg(long, default_value_t = 8, value_name = "N")]
     pub engines: usize,
+    /// Engines of them that prefill for the others, which decode; none: all do both.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub prefill: usize,
+    /// Engines that do both hand over their caches to each other.
+    #[arg(long)]
+    pub hand_over: bool,
+    /// Engines that join later: so many of all, with empty caches.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub joining: usize,
+    /// Seconds after which they do.
+    #[arg(long, default_value_t = 0.0, value_name = "S", requires = "joining")]
+    pub joining_after: f64,
     /// Who decides where a request goes.
     #[arg(long, value_enum, default_value_t = By::Router)]
     pub by: By,

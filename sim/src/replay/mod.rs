@@ -6,9 +6,11 @@
 //! network, the queue (a request goes as soon as it is there) and failures.
 
 mod args;
-mod engines;
-mod router;
+mod cache_aware;
+pub(crate) mod engines;
+pub(crate) mod router;
 mod run;
 
 pub use args::{Args, By};
+pub(crate) use run::{MODEL, tokens};
 pub use run::{ReplayError, replay};

@@ -1,12 +1,13 @@
 //! The course of a run: whatever is due first happens next.
 
 use super::args::{Args, By};
+use super::cache_aware::CacheAware;
 use super::engines::Engines;
-use super::router::{Router, Sent};
+use super::router::{Layout, Router, Sent};
 use crate::load::{Conversation, Report, Sample, Trace, TraceError, Workload};
 use crate::rng::{Rng, mix};
-use crate::scheduler::{Event, Nanos, SequenceId};
-use crate::text::{chat, completion, token_text};
+use crate::scheduler::{Event, Nanos, SequenceId, Transfer};
+use crate::text::{Token, chat, completion, token_text};
 use bytes::Bytes;
 use sluicegate::config::ConfigErrors;
 use sluicegate::plugin::engine::RuntimeError;
@@ -15,7 +16,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 /// The model that all engines serve.
-pub(super) const MODEL: &str = "sim";
+pub(crate) const MODEL: &str = "sim";
 /// Time between two readings of the engines' metrics: what the router takes by default.
 const READING: Nanos = 1_000_000_000;
 
@@ -37,8 +38,8 @@ pub enum ReplayError {
     /// A request that the router would have refused.
     #[error("a request is refused: {0}")]
     Refused(String),
-    /// More engines than there are addresses.
-    #[error("there should be 1 to 60000 engines")]
+    /// More engines than there are addresses, or none that decodes.
+    #[error("there should be 1 to 60000 engines, and fewer that prefill for others or join later")]
     TooMany,
 }
 
@@ -46,14 +47,24 @@ pub enum ReplayError {
 struct Running {
     sent: Sent,
     conversation: Conversation,
+    /// What another engine keeps for it, where its prompt is computed elsewhere.
+    kept: Kept,
     begun: Nanos,
     first: Option<Nanos>,
     text: String,
 }
 
+/// Blocks at an engine that computes a prompt for another.
+struct Kept {
+    engine: usize,
+    name: String,
+    prompt: Vec<Token>,
+}
+
 struct Replay<'a> {
     args: &'a Args,
     router: Router,
+    cache_aware: CacheAware,
     engines: Engines,
     workload: Workload,
     running: HashMap<(usize, SequenceId), Running>,
@@ -70,14 +81,16 @@ struct Replay<'a> {
 /// # Errors
 /// When the flags describe nothing that can be run.
 pub fn replay(args: &Args) -> Result<Report, ReplayError> {
-    if !(1..=60_000).contains(&args.engines) {
+    if !(1..=60_000).contains(&args.engines) || args.prefill.max(args.joining) >= args.engines {
         return Err(ReplayError::TooMany);
     }
+    let layout = Layout { engines: args.engines, prefill: args.prefill, hand_over: args.hand_over };
     let traffic = &args.traffic;
     let trace = traffic.trace.as_deref().map(Trace::read).transpose()?;
     let mut replay = Replay {
         args,
-        router: Router::new(args)?,
+        router: Router::new(layout, args.config.clone(), args.plugins.clone())?,
+        cache_aware: CacheAware::new(args.engines),
         engines: Engines::new(args.engines, args.sizes.scheduler()),
         workload: Workload::new(traffic, trace),
         running: HashMap::new(),
@@ -96,12 +109,16 @@ impl Replay<'_> {
     fn run(&mut self) -> Result<Nanos, ReplayError> {
         let mut arrivals = Arrivals::new(self.args);
         let mut reading = 0;
+        let mut joining = self.hold_back();
         let mut now = 0;
         loop {
             let due = [self.engines.next_wake(), arrivals.next()].into_iter().flatten().min();
             let Some(due) = due.filter(|_| !self.over() || !self.running.is_empty()) else { return Ok(now) };
             now = due.min(reading).max(now);
             self.router.at(now + 1);
+            if joining.take_if(|at| now >= *at).is_some() {
+                self.router.know_all_but(0);
+            }
             if now >= reading {
                 self.router.read(self.engines.read());
                 reading = now + READING;
@@ -123,6 +140,15 @@ impl Replay<'_> {
                 arrivals.end();
             }
         }
+    }
+
+    /// Leaves out the engines that join later; when they do.
+    fn hold_back(&self) -> Option<Nanos> {
+        if self.args.joining == 0 || self.args.by != By::Router {
+            return None;
+        }
+        self.router.know_all_but(self.args.joining);
+        Some(nanos(self.args.joining_after))
     }
 
     fn over(&self) -> bool {
@@ -164,22 +190,48 @@ impl Replay<'_> {
                 let engine = usize::try_from(number).unwrap_or(0) % self.engines.len();
                 self.router.send_to(engine, api, body, number)?
             }
+            By::CacheAware => {
+                let engine = self.cache_aware.choose(&tokens);
+                self.router.send_to(engine, api, body, number)?
+            }
         };
-        let engine = sent.engine;
-        let id = self.engines.submit(engine, now, tokens, conversation.output_tokens());
-        let running = Running { sent, conversation, begun: now, first: None, text: String::new() };
+        let (name, output) = (format!("replay-{number}"), conversation.output_tokens());
+        let (engine, output, transfer) = match &sent.ahead {
+            None => (sent.engine, output, Transfer::None),
+            Some(ahead) => (ahead.engine, 1, Transfer::Export(name.clone())),
+        };
+        let prompt = if sent.ahead.is_some() { tokens.clone() } else { Vec::new() };
+        let id = self.engines.submit(engine, now, tokens, output, transfer);
+        let kept = Kept { engine, name, prompt };
+        let running = Running { sent, conversation, kept, begun: now, first: None, text: String::new() };
         if let Some(id) = id {
             self.running.insert((engine, id), running);
         }
         Ok(true)
     }
 
+    /// The prompt of a request has been computed elsewhere: now its decode begins.
+    fn hand_over(&mut self, mut running: Running, now: Nanos) {
+        self.router.handed_over(&mut running.sent, now + 1);
+        let prompt = std::mem::take(&mut running.kept.prompt);
+        let (engine, output) = (running.sent.engine, running.conversation.output_tokens());
+        if let Some(id) = self.engines.submit(engine, now, prompt, output, Transfer::Import) {
+            self.running.insert((engine, id), running);
+        }
+    }
+
     fn happened(&mut self, engine: usize, event: Event, now: Nanos) -> Result<(), ReplayError> {
         let key = (engine, event.id());
         match event {
-            Event::Fetched { .. } => {}
+            Event::Fetched { .. } => {
+                if let Some(running) = self.running.get(&key) {
+                    self.engines.release(running.kept.engine, &running.kept.name, now);
+                }
+            }
             Event::Token { token, at, .. } => {
-                if let Some(running) = self.running.get_mut(&key) {
+                if let Some(running) =
+                    self.running.get_mut(&key).filter(|running| running.sent.ahead.is_none())
+                {
                     running.first.get_or_insert(at);
                     token_text(token, &mut running.text);
                     self.router.token(&mut running.sent, at + 1);
@@ -187,10 +239,15 @@ impl Replay<'_> {
             }
             Event::Finished { usage, at, .. } => {
                 let Some(running) = self.running.remove(&key) else { return Ok(()) };
+                if running.sent.ahead.is_some() {
+                    self.hand_over(running, now);
+                    return Ok(());
+                }
                 let count = |tokens: usize| u32::try_from(tokens).unwrap_or(u32::MAX);
                 let (prompt, cached, output) =
                     (count(usage.prompt), count(usage.cached), count(usage.output));
                 self.router.done(running.sent, at + 1, prompt, cached, output);
+                self.cache_aware.done(engine);
                 self.samples.push(Sample {
                     ttft: running.first.map(|first| Duration::from_nanos(first - running.begun)),
                     latency: Duration::from_nanos(at - running.begun),
@@ -256,7 +313,7 @@ impl Arrivals {
 }
 
 /// The prompt as engines see it.
-fn tokens(api: Api, body: &str) -> Result<Vec<crate::text::Token>, ReplayError> {
+pub(crate) fn tokens(api: Api, body: &str) -> Result<Vec<Token>, ReplayError> {
     let refused = |error: &dyn std::fmt::Display| ReplayError::Refused(error.to_string());
     let value: serde_json::Value = serde_json::from_str(body).map_err(|error| refused(&error))?;
     let tokens = match api {

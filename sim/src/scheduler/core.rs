@@ -151,6 +151,12 @@ impl Core {
         self.leases.state(id)
     }
 
+    /// What became of the blocks kept for `id`.
+    #[must_use]
+    pub fn lease_state(&self, id: &str) -> LeaseState {
+        self.leases.state(id)
+    }
+
     /// Lets go of the blocks kept for `id`; false when there are none.
     pub fn release_lease(&mut self, id: &str, now: Nanos) -> bool {
         let released = self.leases.release(id, &mut self.cache);

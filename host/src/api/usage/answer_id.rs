@@ -7,6 +7,8 @@
 const HEAD: usize = 8 * 1_024;
 /// Bytes of an id that is believed to be one.
 const LONGEST: usize = 256;
+/// Bytes that an id takes with its name and the marks and white space around it.
+const MEMBER: usize = LONGEST + 64;
 
 /// Looks for the id of one answer.
 #[derive(Debug, Default)]
@@ -22,8 +24,10 @@ impl AnswerId {
         if room == 0 || self.found.is_some() {
             return;
         }
+        // Whatever ended before was looked at when it came.
+        let from = self.head.len().saturating_sub(MEMBER);
         self.head.extend_from_slice(chunk.get(..room).unwrap_or(chunk));
-        self.found = find(&self.head);
+        self.found = self.head.get(from..).and_then(find);
     }
 
     /// The id, once it has come.

@@ -112,6 +112,12 @@ pub static GUARDRAILS: Section = Section {
             "0.5",
             "Of what the old version sends past its busiest endpoints, the share that the candidate may put onto its own; 0 turns this off.",
         ),
+        key(
+            "files",
+            Flag,
+            "false",
+            "Whether a file that replaces the version in force is held to them too, for one window.",
+        ),
     ],
 };
 

@@ -47,6 +47,8 @@ pub struct Guardrails {
     /// Share of what the old version sends past its busiest endpoints.
     #[serde(serialize_with = "short")]
     pub herding: f32,
+    /// Whether a file that replaces the version in force is held to them as a promoted candidate is.
+    pub files: bool,
 }
 
 impl Default for Guardrails {
@@ -60,6 +62,7 @@ impl Default for Guardrails {
             error_rate: 0.02,
             preemption_ratio: 2.0,
             herding: 0.5,
+            files: false,
         }
     }
 }

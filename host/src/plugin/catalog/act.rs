@@ -6,6 +6,7 @@ use super::entry::{Entry, Task};
 use super::files::Place;
 use super::version::Origin;
 use super::{Catalog, State};
+use crate::audit::Deed;
 use crate::config::nearest;
 
 /// How long an operator waits for what they asked for. It goes on all the same.
@@ -100,6 +101,9 @@ impl Catalog {
             _ => return,
         };
         take_out(entry, name, place, digest, why);
+        if let Some(audit) = self.audit.get() {
+            audit.note(&Deed::new("plugin.rollback", name, "router").version(digest).because(why));
+        }
         self.employ(&mut state, name);
         self.publish(&mut state);
         drop(state);

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::artifact::digest;
 use crate::config::Beside;
+use crate::files;
 
 const FORMAT: u32 = 1;
 
@@ -64,7 +65,7 @@ pub(super) struct Record {
     pub(super) refused: BTreeMap<Box<str>, KeptOut>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct Document {
     format: u32,
     plugins: BTreeMap<Box<str>, Record>,
@@ -89,22 +90,9 @@ impl Ledger {
     /// Reads what is there. A file that cannot be understood is set aside under another name, with a warning.
     pub(super) fn open(folder: &Path) -> (Self, BTreeMap<Box<str>, Record>) {
         let path = folder.join("plugins.json");
-        let records = match read(&path) {
-            Ok(records) => records,
-            Err(error) => {
-                let aside = folder.join("plugins.json.unreadable");
-                let moved = std::fs::rename(&path, &aside);
-                tracing::error!(
-                    file = %path.display(), %error,
-                    "what was promoted and refused is not known: {}",
-                    match moved {
-                        Ok(()) => format!("the file was renamed to {}", aside.display()),
-                        Err(error) => format!("and the file cannot be renamed: {error}"),
-                    }
-                );
-                BTreeMap::new()
-            }
-        };
+        let document: Document =
+            files::read_document(&path, FORMAT, "what was promoted and refused is not known");
+        let records = document.plugins;
         let kept = Kept { written: records.clone(), ..Kept::default() };
         (Self { folder: folder.into(), kept: Mutex::new(kept) }, records)
     }
@@ -120,7 +108,7 @@ impl Ledger {
         let document = Document { format: FORMAT, plugins };
         let written = serde_json::to_vec_pretty(&document)
             .map_err(io::Error::other)
-            .and_then(|text| replace(&self.folder, "plugins.json", &text));
+            .and_then(|text| files::replace(&self.folder.join("plugins.json"), &text));
         kept.note(&self.folder, written);
         kept.written = document.plugins;
     }
@@ -131,7 +119,7 @@ impl Ledger {
         if self.version(digest).exists() || kept.bytes.contains_key(digest) {
             return;
         }
-        let written = replace(&self.folder.join("versions"), &format!("{digest}.wasm"), bytes);
+        let written = files::replace(&self.version(digest), bytes);
         if written.is_err() {
             kept.bytes.insert(digest.into(), Arc::clone(bytes));
         }
@@ -178,27 +166,6 @@ impl Kept {
             );
         }
     }
-}
-
-fn read(path: &Path) -> Result<BTreeMap<Box<str>, Record>, String> {
-    let text = match std::fs::read(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
-        Err(error) => return Err(error.to_string()),
-    };
-    let document: Document = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
-    match document.format {
-        FORMAT => Ok(document.plugins),
-        other => Err(format!("it has format {other}, and this version reads {FORMAT}")),
-    }
-}
-
-/// Writes a file whole or not at all.
-fn replace(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
-    std::fs::create_dir_all(folder)?;
-    let part = folder.join(format!(".{name}.part"));
-    std::fs::write(&part, bytes)?;
-    std::fs::rename(part, folder.join(name))
 }
 
 #[cfg(test)]

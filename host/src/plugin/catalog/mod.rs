@@ -16,16 +16,19 @@ mod act;
 mod entry;
 mod files;
 mod ledger;
+mod noted;
 mod publish;
+mod reload;
 mod rules;
 mod show;
+mod stores;
 mod version;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -37,6 +40,7 @@ use super::directory::{Stamp, list};
 use super::engine::Runtime;
 use super::load::Services;
 use super::status::PluginStatus;
+use crate::audit::Audit;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::policy::{PolicySet, Registry};
@@ -46,8 +50,10 @@ pub use entry::RolledBack;
 use entry::{Entry, Outcome, Task};
 use files::{File, Place};
 use ledger::{Ledger, Record};
+pub use reload::{Prepared, ReloadError};
 use rules::Rules;
 pub use show::Watched;
+pub use stores::Value;
 use work::Brief;
 
 /// How long the start waits for plugins. Those that take longer join when they are ready.
@@ -56,7 +62,8 @@ const START_PATIENCE: Duration = Duration::from_secs(20);
 /// The plugins of this process.
 pub struct Catalog {
     services: Services,
-    rules: Rules,
+    /// Replaced whole, while the state is locked.
+    rules: ArcSwap<Rules>,
     ledger: Ledger,
     state: Mutex<State>,
     /// A worker has ended.
@@ -67,6 +74,8 @@ pub struct Catalog {
     /// What was shown last, for those who ask while the state is locked.
     status: ArcSwap<Vec<PluginStatus>>,
     generations: AtomicU64,
+    /// Where swaps are written down, once somebody has said so.
+    audit: OnceLock<Arc<Audit>>,
     me: Weak<Self>,
 }
 
@@ -84,7 +93,7 @@ struct State {
 
 impl std::fmt::Debug for Catalog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Catalog").field("directory", &self.rules.directory).finish_non_exhaustive()
+        f.debug_struct("Catalog").field("directory", &self.rules().directory).finish_non_exhaustive()
     }
 }
 
@@ -102,7 +111,7 @@ impl Catalog {
         let state = State { entries: records.into_iter().map(entry).collect(), ..State::default() };
         let catalog = Arc::new_cyclic(|me| Self {
             services: Services { runtime, clock, registry },
-            rules: Rules::new(config),
+            rules: ArcSwap::from_pointee(Rules::new(config)),
             ledger,
             state: Mutex::new(state),
             rested: Condvar::new(),
@@ -110,6 +119,7 @@ impl Catalog {
             current: ArcSwap::default(),
             status: ArcSwap::default(),
             generations: AtomicU64::new(0),
+            audit: OnceLock::new(),
             me: Weak::clone(me),
         });
         catalog.rescan(|_| false);
@@ -117,6 +127,15 @@ impl Catalog {
         // Even with no plugin at all there is a set.
         catalog.publish(&mut catalog.state.lock());
         catalog
+    }
+
+    /// Writes swaps down there from now on.
+    pub fn audit_to(&self, audit: Arc<Audit>) {
+        let _said_before = self.audit.set(audit);
+    }
+
+    fn rules(&self) -> Arc<Rules> {
+        self.rules.load_full()
     }
 
     /// The policies in force.
@@ -136,12 +155,15 @@ impl Catalog {
     pub fn rescan(&self, changing: impl Fn(&Path) -> bool) {
         let mut state = self.state.lock();
         // Of a directory that cannot be listed nothing is known: what is in force stays.
-        if let Some(Ok(listing)) = self.rules.directory.as_deref().map(list) {
-            state.listing = listing;
+        let rules = self.rules();
+        match rules.directory.as_deref().map(list) {
+            Some(Ok(listing)) => state.listing = listing,
+            Some(Err(_)) => {}
+            None => state.listing.clear(),
         }
         for name in names(&state) {
             for place in Place::ALL {
-                let directory = self.rules.directory.as_deref();
+                let directory = rules.directory.as_deref();
                 // A file that is missing may be on its way back too.
                 let paths = directory.map(|directory| place.paths(directory, &name));
                 if paths.as_ref().is_some_and(|paths| paths.iter().any(|path| changing(path))) {
@@ -195,12 +217,17 @@ impl Catalog {
                 self.rested.notify_all();
                 return false;
             };
-            (task, Brief::of(entry))
+            (task, Brief::of(entry, self.rules()))
         };
         let outcomes = self.perform(name, &task, &brief);
         let bytes: Vec<_> = outcomes.iter().filter_map(kept_bytes).collect();
         let mut state = self.state.lock();
         if let Some(entry) = state.entries.get_mut(name) {
+            if !Arc::ptr_eq(&brief.rules, &self.rules.load()) {
+                // What was done went by another configuration.
+                entry.todo.push_front(task);
+                return true;
+            }
             for outcome in outcomes {
                 let promoted = match (&task, &outcome) {
                     (Task::Promote, Outcome::InForce(version, _)) => Some(Arc::clone(version)),
@@ -243,7 +270,7 @@ impl Catalog {
     /// Makes the policy set of what is loaded and swaps it in if it differs from the one in force.
     fn publish(&self, state: &mut State) {
         let current = self.current.load();
-        let new = publish::publish(&self.rules, &state.entries, current.generation + 1);
+        let new = publish::publish(&self.rules.load(), &state.entries, current.generation + 1);
         let same = new.members.len() == state.members.len()
             && new.members.iter().zip(&state.members).all(|((_, new), (_, old))| Arc::ptr_eq(new, old))
             && new.likeness == state.likeness;
@@ -252,6 +279,9 @@ impl Catalog {
             state.likeness = new.likeness;
             state.tried = new.set.trial.as_ref().map(|trial| trial.arm);
             log_new(&before, &state.members);
+            if let Some(audit) = self.audit.get() {
+                noted::swap(audit, &before, &state.members);
+            }
             self.current.store(Arc::new(new.set));
             state.keep_counts(before);
         }

@@ -11,7 +11,7 @@ use crate::config::{
 };
 
 /// The part of the configuration that concerns plugins.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(super) struct Rules {
     pub(super) directory: Option<PathBuf>,
     pub(super) supply: SupplyConfig,

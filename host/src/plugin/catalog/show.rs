@@ -58,8 +58,8 @@ impl Catalog {
         let loading = status
             .iter()
             .filter(|plugin| plugin.loading && plugin.main.loads == 0 && plugin.main.serving.is_empty());
-        let mut absent: Vec<Box<str>> =
-            self.rules.wanted().into_iter().filter(lacks).map(Box::from).collect();
+        let rules = self.rules();
+        let mut absent: Vec<Box<str>> = rules.wanted().into_iter().filter(lacks).map(Box::from).collect();
         absent.extend(loading.map(|plugin| plugin.name.clone()));
         absent.sort();
         absent.dedup();
@@ -84,9 +84,10 @@ impl Catalog {
     }
 
     pub(super) fn show(&self, state: &State) {
+        let rules = self.rules();
         let now = |name: &str, entry: &Entry| PluginStatus {
             name: name.into(),
-            mode: if entry.record.off { Mode::Off } else { self.rules.mode(name) },
+            mode: if entry.record.off { Mode::Off } else { rules.mode(name) },
             loading: entry.working,
             main: counted(&entry.main, entry.in_force.as_ref(), &entry.kept, |plugin| in_set(state, plugin)),
             candidate: candidate(name, entry, state),

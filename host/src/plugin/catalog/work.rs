@@ -13,7 +13,7 @@ use super::Catalog;
 use super::entry::{Candidate, Entry, Outcome, Previous, Task};
 use super::files::{File, Place};
 use super::ledger::Record;
-use super::rules::{Fate, Settings};
+use super::rules::{Fate, Rules, Settings};
 use super::version::{Origin, Parts, Version};
 use crate::config::{Beside, NextTo, PluginConfig, TrialMode, beside_text};
 use crate::policy::Source;
@@ -21,6 +21,7 @@ use crate::types::Arm;
 
 /// How things stand with one name.
 pub(super) struct Brief {
+    pub(super) rules: Arc<Rules>,
     in_force: Option<Arc<Version>>,
     candidate: Option<Candidate>,
     previous: Option<Previous>,
@@ -30,8 +31,9 @@ pub(super) struct Brief {
 }
 
 impl Brief {
-    pub(super) fn of(entry: &Entry) -> Self {
+    pub(super) fn of(entry: &Entry, rules: Arc<Rules>) -> Self {
         Self {
+            rules,
             in_force: entry.in_force.clone(),
             candidate: entry.candidate.clone(),
             previous: entry.previous.clone(),
@@ -39,6 +41,17 @@ impl Brief {
             kept: entry.kept.clone(),
             kept_next: entry.kept_next.clone(),
         }
+    }
+
+    /// Whether a version that was kept may still be loaded. Its signature was checked when it came.
+    fn allowed(&self, digest: &str) -> Result<(), LoadError> {
+        supply::allowed(&self.rules.supply, digest).map_err(LoadError::from)
+    }
+
+    /// The configuration has changed since the version in force came, and would not let it come now.
+    fn no_longer_allowed(&self) -> bool {
+        let by_file = self.in_force.as_ref().filter(|version| version.origin != Origin::Builtin);
+        by_file.is_some_and(|version| self.allowed(version.digest()).is_err())
     }
 
     fn kept_out(&self, digest: &str) -> Option<String> {
@@ -52,6 +65,26 @@ struct Read {
     digest: Box<str>,
     beside: Beside,
     signed: Option<u64>,
+}
+
+/// Reads the files once, and has them checked before anything parses them.
+fn read(
+    rules: &Rules,
+    name: &str,
+    place: Place,
+    file: &File,
+    newest: Option<u64>,
+) -> Result<Read, (Box<str>, LoadError)> {
+    let found = OnDisk::read(&file.wasm, &rules.supply).map_err(|error| ("".into(), error.into()))?;
+    let digest = digest(&found.wasm);
+    let fail = |error: LoadError| (digest.clone(), error);
+    let checked =
+        supply::check(&rules.supply, &found.files(name), newest).map_err(|error| fail(error.into()))?;
+    let next_to = if place == Place::Main { NextTo::Plugin } else { NextTo::Candidate };
+    let text = found.settings.as_deref().unwrap_or_default();
+    let beside = beside_text(&file.settings, text, next_to)
+        .map_err(|errors| fail(LoadError::Beside(errors.to_string())))?;
+    Ok(Read { bytes: found.wasm.into(), digest, beside, signed: checked.signed })
 }
 
 impl Catalog {
@@ -81,18 +114,21 @@ impl Catalog {
     }
 
     fn changed(&self, name: &str, place: Place, file: &File, brief: &Brief) -> Vec<Outcome> {
-        let read = match self.read(name, place, file, brief.record.signed) {
+        let read = match read(&brief.rules, name, place, file, brief.record.signed) {
             Ok(read) => read,
             Err((digest, error)) => {
                 let mut outcomes =
                     vec![Outcome::Holds(place, digest.clone()), Outcome::Refused(place, digest, error)];
-                outcomes.extend(self.instead(name, place, brief));
+                outcomes.extend(match place == Place::Main && brief.no_longer_allowed() {
+                    true => self.builtin(name, brief),
+                    false => self.instead(name, place, brief),
+                });
                 return outcomes;
             }
         };
         let mut outcomes = vec![Outcome::Holds(place, read.digest.clone())];
         outcomes.extend(read.signed.map(Outcome::Signed));
-        match self.rules.fate(name, place, &read.beside) {
+        match brief.rules.fate(name, place, &read.beside) {
             Fate::Serve => outcomes.extend(self.serve(name, read, brief)),
             Fate::Try(trial) => {
                 if place == Place::Main {
@@ -103,31 +139,12 @@ impl Catalog {
             Fate::Ignore => outcomes.push(Outcome::Candidate(None)),
             Fate::Unlisted => {
                 outcomes.push(Outcome::Refused(place, read.digest, LoadError::Unlisted));
-                outcomes.extend(self.instead(name, place, brief));
+                if place == Place::Main {
+                    outcomes.extend(self.builtin(name, brief));
+                }
             }
         }
         outcomes
-    }
-
-    /// Reads the files once, and has them checked before anything parses them.
-    fn read(
-        &self,
-        name: &str,
-        place: Place,
-        file: &File,
-        newest: Option<u64>,
-    ) -> Result<Read, (Box<str>, LoadError)> {
-        let found =
-            OnDisk::read(&file.wasm, &self.rules.supply).map_err(|error| ("".into(), error.into()))?;
-        let digest = digest(&found.wasm);
-        let fail = |error: LoadError| (digest.clone(), error);
-        let checked = supply::check(&self.rules.supply, &found.files(name), newest)
-            .map_err(|error| fail(error.into()))?;
-        let next_to = if place == Place::Main { NextTo::Plugin } else { NextTo::Candidate };
-        let text = found.settings.as_deref().unwrap_or_default();
-        let beside = beside_text(&file.settings, text, next_to)
-            .map_err(|errors| fail(LoadError::Beside(errors.to_string())))?;
-        Ok(Read { bytes: found.wasm.into(), digest, beside, signed: checked.signed })
     }
 
     /// The file is to be in force.
@@ -163,7 +180,7 @@ impl Catalog {
         if let Some(why) = brief.kept_out(&read.digest) {
             return vec![Outcome::Candidate(None), Outcome::KeptOut(place, read.digest, why)];
         }
-        let beside = Beside { mode: None, ..self.rules.candidate_settings(name, read.beside.clone()) };
+        let beside = Beside { mode: None, ..brief.rules.candidate_settings(name, read.beside.clone()) };
         let settings = Settings { beside, tried: true };
         if brief.in_force.as_ref().is_some_and(|version| version.is(&read.digest, &settings)) {
             return vec![Outcome::Candidate(None), Outcome::Same(place)];
@@ -198,7 +215,7 @@ impl Catalog {
             );
             return None;
         };
-        let made = self
+        let made = brief
             .allowed(&promoted.digest)
             .and_then(|()| self.version(name, &bytes, &promoted.digest, Origin::Promoted, settings, brief));
         match made {
@@ -237,7 +254,7 @@ impl Catalog {
 
     fn restored(&self, name: &str, digest: &str, settings: Settings, brief: &Brief) -> Option<Outcome> {
         let bytes = self.ledger.bytes(digest)?;
-        let made = self
+        let made = brief
             .allowed(digest)
             .and_then(|()| self.version(name, &bytes, digest, Origin::Restored, settings, brief));
         match made {
@@ -247,11 +264,6 @@ impl Catalog {
                 None
             }
         }
-    }
-
-    /// Whether a version that was kept may still be loaded. Its signature was checked when it came.
-    fn allowed(&self, digest: &str) -> Result<(), LoadError> {
-        supply::allowed(&self.rules.supply, digest).map_err(LoadError::from)
     }
 
     /// Back to the version before, unless another has come in the meantime.
@@ -276,7 +288,7 @@ impl Catalog {
             settings: version.settings.clone(),
             arm: Arm::BASE,
         };
-        match Version::make(&self.services, &self.rules, &brief.kept, name, parts) {
+        match Version::make(&self.services, &brief.rules, &brief.kept, name, parts) {
             Ok(version) => vec![Outcome::InForce(Arc::new(version), Some(Arc::clone(&candidate.bytes)))],
             Err(error) => vec![Outcome::Refused(candidate.place, version.digest().into(), error)],
         }
@@ -293,13 +305,13 @@ impl Catalog {
         brief: &Brief,
     ) -> Result<Arc<Version>, LoadError> {
         let source = if origin == Origin::Builtin { Source::Builtin } else { Source::File };
-        let config = self.rules.config(name, &settings);
+        let config = brief.rules.config(name, &settings);
         let loaded = match brief.in_force.as_ref().map(|version| &version.loaded) {
             Some(loaded) if *loaded.digest == *digest && loaded.source == source => Arc::clone(loaded),
             _ => self.compile(bytes, source, &config)?,
         };
         let parts = Parts { loaded, origin, settings, arm: Arm::BASE };
-        Version::make(&self.services, &self.rules, &brief.kept, name, parts).map(Arc::new)
+        Version::make(&self.services, &brief.rules, &brief.kept, name, parts).map(Arc::new)
     }
 
     fn candidate(
@@ -309,11 +321,11 @@ impl Catalog {
         settings: Settings,
         brief: &Brief,
     ) -> Result<Arc<Version>, LoadError> {
-        let config = self.rules.config(name, &settings);
+        let config = brief.rules.config(name, &settings);
         let loaded = self.compile(&read.bytes, Source::File, &config)?;
         let arm = Arm(loaded.generation);
         let parts = Parts { loaded, origin: Origin::File, settings, arm };
-        Version::make(&self.services, &self.rules, &brief.kept_next, name, parts).map(Arc::new)
+        Version::make(&self.services, &brief.rules, &brief.kept_next, name, parts).map(Arc::new)
     }
 
     fn compile(&self, bytes: &[u8], source: Source, config: &PluginConfig) -> Result<Arc<Loaded>, LoadError> {

@@ -54,7 +54,7 @@ pub enum Work {
 #[derive(Debug)]
 pub(super) struct Children {
     program: PathBuf,
-    limits: Limits,
+    limits: Mutex<Limits>,
     large: Seats,
     small: Seats,
 }
@@ -62,7 +62,16 @@ pub(super) struct Children {
 impl Children {
     pub(super) fn new(program: PathBuf, limits: Limits) -> Self {
         let [large, small] = AT_ONCE.map(Seats::new);
-        Self { program, limits, large, small }
+        Self { program, limits: Mutex::new(limits), large, small }
+    }
+
+    /// Bounds what is compiled from now on.
+    pub(super) fn set_limits(&self, limits: Limits) {
+        *self.limits.lock() = limits;
+    }
+
+    fn limits(&self) -> Limits {
+        *self.limits.lock()
     }
 
     /// Compiles. Blocks until it is done, killed, or dead.
@@ -79,7 +88,7 @@ impl Children {
         let seats = if bytes.len() >= LARGE { &self.large } else { &self.small };
         let _seat = seats.take();
         let ended = self.run(bytes, work).map_err(CompileError::Start)?;
-        match ended.problem(self.limits) {
+        match ended.problem(self.limits()) {
             None => Ok(ended.code),
             Some(problem) => Err(problem),
         }
@@ -111,7 +120,7 @@ impl Children {
                 let _ = std::io::copy(&mut stderr, &mut std::io::sink());
                 words
             })?;
-            let clock = Duration::from_secs(self.limits.cpu_s).saturating_mul(PATIENCE);
+            let clock = Duration::from_secs(self.limits().cpu_s).saturating_mul(PATIENCE);
             let late = read.recv_timeout(clock) == Err(RecvTimeoutError::Timeout);
             if late {
                 child.0.kill()?;
@@ -125,7 +134,7 @@ impl Children {
 
     fn command(&self, work: Work) -> Command {
         use std::os::unix::process::CommandExt as _;
-        let Limits { cpu_s, memory_mib } = self.limits;
+        let Limits { cpu_s, memory_mib } = self.limits();
         let mut command = Command::new(&self.program);
         command
             .arg0("sluicegate")

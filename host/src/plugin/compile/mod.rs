@@ -135,6 +135,13 @@ impl Compiler {
         }
     }
 
+    /// Bounds what is compiled from now on.
+    pub(super) fn set_limits(&self, limits: CompileConfig) {
+        if let Some(children) = &self.children {
+            children.set_limits(Limits::from(limits));
+        }
+    }
+
     /// Looks at a file's bytes, and makes a component of a core module: of one that others wrote in a process of its own.
     pub(super) fn artifact(&self, bytes: &[u8], source: Source) -> Result<Artifact, ArtifactError> {
         match &self.children {

@@ -10,7 +10,7 @@ use super::super::synthetic::{Prepared, request};
 use super::inputs::HUGE;
 use super::subject::{LIMIT, Subject, question};
 use super::{Report, Timing};
-use crate::clock::Nanos;
+use crate::clock::{Nanos, nanos};
 use crate::policy::{CallError, Reason};
 
 /// Candidates, and calls at most.
@@ -21,7 +21,7 @@ const WARM_UP: usize = 5;
 const AT_MOST: Duration = Duration::from_secs(1);
 
 pub(super) fn check(subject: &Subject, report: &mut Report) {
-    let deadline = Nanos::try_from(subject.config.deadline.as_nanos()).unwrap_or(Nanos::MAX);
+    let deadline = nanos(subject.config.deadline);
     for function in subject.functions() {
         for (endpoints, calls) in SIZES {
             let check = format!("time at {endpoints} candidates");

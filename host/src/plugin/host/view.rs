@@ -97,6 +97,10 @@ impl view::HostRequest for Guest {
         self.request(|request| request.ttft_target_ms)
     }
 
+    fn ttl(&mut self, _: Resource<RequestHandle>) -> Option<u32> {
+        self.request(|request| request.ttl_ms)
+    }
+
     fn tpot_target(&mut self, _: Resource<RequestHandle>) -> Option<f32> {
         self.request(|request| request.tpot_target_ms)
     }

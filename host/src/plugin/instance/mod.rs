@@ -21,7 +21,7 @@ use wasmtime::Store;
 use super::bindings::exports::sluicegate::policy as stage;
 use super::component::Linked;
 use super::host::{self, Guest, Shared, Subject};
-use crate::clock::{MILLI, Nanos};
+use crate::clock::{MILLI, Nanos, nanos};
 use crate::policy::{CallError, Reason};
 use population::Alive;
 pub(super) use population::Generation;
@@ -71,12 +71,7 @@ impl Warm {
     ///
     /// # Errors
     /// [`Reason::NoInstance`] when it cannot be had; the message says which limit it ran into.
-    fn make(
-        linked: &Linked,
-        shared: &Arc<Shared>,
-        config: &str,
-        limit: Nanos,
-    ) -> Result<Timed<Self>, CallError> {
+    fn make(linked: &Linked, shared: &Arc<Shared>, config: &str, limit: Nanos) -> Result<Self, CallError> {
         let mut store = Store::new(linked.pre.engine(), Guest::new(Arc::clone(shared)));
         host::bound(&mut store);
         store.epoch_deadline_callback(|mut context| {
@@ -88,14 +83,12 @@ impl Warm {
         });
         store.data_mut().begin_configure(limit);
         store.set_epoch_deadline(1);
-        let start = Instant::now();
         match set_up(linked, config, &mut store) {
             Ok(exports) => {
-                let used = used(&store, start);
                 store.data_mut().end();
                 let made_at = store.data().now();
                 let alive = shared.population.instance();
-                Ok(Timed { answer: Ok(Self { store, exports, made_at, calls: 0, _alive: alive }), used })
+                Ok(Self { store, exports, made_at, calls: 0, _alive: alive })
             }
             Err(error) => {
                 let CallError { reason, message } = classify(store.data(), &error);
@@ -140,7 +133,7 @@ impl Warm {
 
 /// CPU time since `start`. Without a tick in between the call was short, or the thread was off the processor.
 fn used(store: &Store<Guest>, start: Instant) -> Nanos {
-    let wall = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let wall = nanos(start.elapsed());
     store.data().deadline.used().unwrap_or(MILLI).min(wall)
 }
 

@@ -16,16 +16,17 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 
 use super::keeper::Keeper;
-use super::{SETUP_LIMIT, Timed, Warm};
+use super::{SETUP_LIMIT, Warm};
 use crate::clock::{MILLI, Nanos};
+use crate::plugin::budget::thread_time;
 use crate::plugin::case::Question;
 use crate::plugin::component::Linked;
 use crate::plugin::host::Shared;
 use crate::policy::{CallError, ColumnId, Reason};
 
-/// CPU time to make an instance above which a guest is slow: less than half of a call's deadline, and more than a
-/// tick adds to what is measured.
-const SLOW: Nanos = 2 * MILLI;
+/// CPU time to make an instance above which a guest is slow: ten times what one without a runtime takes, and less
+/// than those of Go (0.7 ms) and JavaScript (1.1 ms), so that no request makes one of them.
+const SLOW: Nanos = MILLI / 2;
 
 /// CPU time to make an instance while a request waits.
 const ON_THE_SPOT_LIMIT: Nanos = 20 * MILLI;
@@ -106,8 +107,10 @@ impl Instances {
     }
 
     pub(super) fn ready_when(self: &Arc<Self>, slow: impl Fn(Nanos) -> bool) -> Result<(), CallError> {
-        let Timed { answer, used } = self.make_timed(SETUP_LIMIT)?;
-        self.take_in(answer?);
+        let before = thread_time();
+        let warm = self.make()?;
+        let used = thread_time().saturating_sub(before);
+        self.take_in(warm);
         if slow(used) {
             let at_once = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
             let _ = self.wanted.set(at_once);
@@ -138,7 +141,7 @@ impl Instances {
         }
         drop(idle);
         let limit = if self.keeper.get().is_some() { ON_THE_SPOT_LIMIT } else { SETUP_LIMIT };
-        let warm = self.make_timed(limit)?.answer?;
+        let warm = self.make_within(limit)?;
         self.idle.lock().alive += 1;
         Ok(warm)
     }
@@ -207,10 +210,10 @@ impl Instances {
     /// # Errors
     /// When it cannot be made.
     pub(in crate::plugin) fn make(&self) -> Result<Warm, CallError> {
-        self.make_timed(SETUP_LIMIT)?.answer
+        self.make_within(SETUP_LIMIT)
     }
 
-    fn make_timed(&self, limit: Nanos) -> Result<Timed<Warm>, CallError> {
+    fn make_within(&self, limit: Nanos) -> Result<Warm, CallError> {
         Warm::make(&self.linked, &self.shared, &self.config, limit)
     }
 

@@ -108,7 +108,7 @@ impl Face {
     pub(super) fn flows(self, placement: &Placement, len: usize) -> Arc<Flows> {
         let row = |id: u32| FlowRow {
             id,
-            name: placement.flow.clone(),
+            name: (&*placement.flow).into(),
             band: placement.band,
             length: self.of(1, 1, u32::MAX),
             head_age_ms: self.of(1, 0, u64::MAX),

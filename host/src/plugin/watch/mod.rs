@@ -32,7 +32,7 @@ use notify::RecommendedWatcher;
 
 use super::catalog::Catalog;
 use super::directory::{Listing, Stamp, read};
-use crate::clock::{Clock, Nanos};
+use crate::clock::{Clock, Nanos, nanos};
 use crate::config;
 use arming::{Arming, Outcome, Step};
 use events::{Flags, Identity};
@@ -79,7 +79,7 @@ pub fn start(
 ) -> io::Result<Watch> {
     let stop = Arc::new(AtomicBool::new(false));
     let status = Arc::new(ArcSwap::from_pointee(DirectoryStatus::new(directory.clone(), how.poll)));
-    let poll = Nanos::try_from(how.poll.as_nanos()).unwrap_or(Nanos::MAX);
+    let poll = nanos(how.poll);
     let (stopped, shown) = (Arc::clone(&stop), Arc::clone(&status));
     let run = move || {
         let watching = Watching {

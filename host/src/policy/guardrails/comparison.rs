@@ -1,7 +1,7 @@
 //! A candidate's trial: what is remembered from its beginning, and what is asked of the windows.
 
 use super::{Evidence, Guardrails, Split};
-use crate::clock::Nanos;
+use crate::clock::{Nanos, nanos};
 use crate::pool::window::{KEPT, Pulse, Summary, Windows};
 use crate::types::Arm;
 
@@ -21,7 +21,7 @@ impl Comparison {
     /// long forgotten it.
     #[must_use]
     pub fn begin(windows: &Windows, rails: &Guardrails, arm: Arm, split: Split, now: Nanos) -> Self {
-        let window = Nanos::try_from(rails.window.as_nanos()).unwrap_or(KEPT).min(KEPT);
+        let window = nanos(rails.window).min(KEPT);
         let from = now.saturating_sub(window);
         let (before, pulse_before) = (windows.summary(None, from, now), windows.pulse(from, now));
         Self { arm, split, began: now, window, before, pulse_before }

@@ -75,7 +75,7 @@ pub struct Exact {
     /// The endpoints whose engines report.
     feeds: ArcSwap<HashMap<EndpointId, Arc<Feed>>>,
     speculations: Mutex<Speculations>,
-    max_bytes: usize,
+    max_bytes: AtomicUsize,
     bytes: AtomicUsize,
     /// Blocks held in each tier.
     held: [AtomicUsize; 3],
@@ -89,10 +89,15 @@ impl Exact {
             shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
             feeds: ArcSwap::default(),
             speculations: Mutex::default(),
-            max_bytes,
+            max_bytes: AtomicUsize::new(max_bytes),
             bytes: AtomicUsize::new(0),
             held: [const { AtomicUsize::new(0) }; 3],
         }
+    }
+
+    /// It may take this many bytes from now on. What it holds stays until engines let go of it.
+    pub fn set_max_bytes(&self, max_bytes: usize) {
+        self.max_bytes.store(max_bytes, Ordering::Relaxed);
     }
 
     /// An endpoint's engine will report, through as many publishers as it has data-parallel ranks.
@@ -165,7 +170,7 @@ impl Exact {
     }
 
     fn is_full(&self) -> bool {
-        self.bytes() >= self.max_bytes
+        self.bytes() >= self.max_bytes.load(Ordering::Relaxed)
     }
 
     fn shard_of(&self, hashes: &[u64]) -> Option<(usize, &RwLock<Table>)> {

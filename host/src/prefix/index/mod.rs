@@ -13,6 +13,7 @@
 //! owners; all of them together, in order, only for the last step of removing an endpoint. Operations on different endpoints and chains see each other in some order; counters are
 //! exact when nothing is under way.
 
+mod export;
 mod lookup;
 mod node;
 mod owner;
@@ -24,6 +25,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::RwLock;
 
+pub use self::export::Node;
 use self::owner::{Owner, SHARDS};
 use self::shard::{Change, Shard};
 use super::MAX_BLOCKS;
@@ -34,7 +36,7 @@ use crate::types::EndpointId;
 pub struct Index {
     shards: Box<[RwLock<Shard>]>,
     owners: RwLock<HashMap<EndpointId, Arc<Owner>>>,
-    max_bytes: usize,
+    max_bytes: AtomicUsize,
     bytes: AtomicUsize,
     blocks: AtomicUsize,
     evictions: AtomicU64,
@@ -49,7 +51,7 @@ impl Index {
         Self {
             shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
             owners: RwLock::default(),
-            max_bytes,
+            max_bytes: AtomicUsize::new(max_bytes),
             bytes: AtomicUsize::new(0),
             blocks: AtomicUsize::new(0),
             evictions: AtomicU64::new(0),
@@ -72,7 +74,7 @@ impl Index {
         if owner.excess() > 0 {
             self.keep_capacity(endpoint, &owner);
         }
-        if self.bytes() > self.max_bytes {
+        if self.bytes() > self.max_bytes() {
             self.keep_bytes();
         }
     }
@@ -108,6 +110,18 @@ impl Index {
         self.keep_capacity(endpoint, &owner);
     }
 
+    /// It may take this many bytes from now on; what is over that is forgotten.
+    pub fn set_max_bytes(&self, max_bytes: usize) {
+        self.max_bytes.store(max_bytes, Ordering::Relaxed);
+        if self.bytes() > max_bytes {
+            self.keep_bytes();
+        }
+    }
+
+    fn max_bytes(&self) -> usize {
+        self.max_bytes.load(Ordering::Relaxed)
+    }
+
     /// Blocks that each endpoint is believed to hold, in the order of `endpoints`.
     #[must_use]
     pub fn blocks_of(&self, endpoints: impl Iterator<Item = EndpointId>) -> Vec<usize> {
@@ -115,13 +129,14 @@ impl Index {
         endpoints.map(|endpoint| owners.get(&endpoint).map_or(0, |owner| owner.blocks())).collect()
     }
 
-    /// An endpoint is in this life of its process. When it was in another before, its cache went with that one.
-    pub fn set_life(&self, endpoint: EndpointId, life: u64) {
-        if !self.owner(endpoint).begins(life) {
+    /// An endpoint's process was lost so often, and started then, where that is known. When it is another process than
+    /// before, its cache went with that one.
+    pub fn set_life(&self, endpoint: EndpointId, lost: u32, started: Option<u64>) {
+        if !self.owner(endpoint).begins(lost, started) {
             return;
         }
         self.remove_endpoint(endpoint);
-        self.owner(endpoint).begins(life);
+        self.owner(endpoint).begins(lost, started);
     }
 
     /// Forgets every endpoint but these.
@@ -206,7 +221,7 @@ impl Index {
 
     /// Forgets the oldest blocks of all endpoints until the index is a little below its limit.
     fn keep_bytes(&self) {
-        let target = self.max_bytes - self.max_bytes / 512;
+        let target = self.max_bytes() - self.max_bytes() / 512;
         while self.bytes() > target {
             let owners: Vec<_> =
                 self.owners.read().iter().map(|(id, owner)| (*id, Arc::clone(owner))).collect();

@@ -1,7 +1,7 @@
 //! What the index knows of one endpoint across shards.
 
 use std::array;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use super::shard::Change;
 
@@ -15,8 +15,9 @@ const EMPTY: u64 = u64::MAX;
 #[derive(Debug)]
 pub(super) struct Owner {
     capacity: AtomicUsize,
-    /// Which of the endpoint's lives it belongs to.
-    life: AtomicU64,
+    /// Which of the endpoint's processes it belongs to: how many were lost before, and when it started.
+    lost: AtomicU32,
+    started: AtomicU64,
     blocks: AtomicUsize,
     /// When the oldest blocks in each shard were inserted.
     oldest: [AtomicU64; SHARDS],
@@ -26,7 +27,8 @@ impl Default for Owner {
     fn default() -> Self {
         Self {
             capacity: AtomicUsize::new(usize::MAX),
-            life: AtomicU64::new(0),
+            lost: AtomicU32::new(0),
+            started: AtomicU64::new(0),
             blocks: AtomicUsize::new(0),
             oldest: array::from_fn(|_| AtomicU64::new(EMPTY)),
         }
@@ -43,9 +45,10 @@ impl Owner {
         self.blocks.load(Ordering::Relaxed)
     }
 
-    /// Makes this its life, and says whether it was another.
-    pub(super) fn begins(&self, life: u64) -> bool {
-        self.life.swap(life, Ordering::Relaxed) != life
+    /// Makes this its process, and says whether it was another.
+    pub(super) fn begins(&self, lost: u32, started: Option<u64>) -> bool {
+        let lost = self.lost.swap(lost, Ordering::Relaxed) != lost;
+        lost | started.is_some_and(|started| self.started.swap(started, Ordering::Relaxed) != started)
     }
 
     /// How many blocks it holds beyond its capacity.

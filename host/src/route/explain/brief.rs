@@ -21,7 +21,7 @@ impl Trace {
             "picked": picked.map(|endpoint| &endpoint.name),
             "retried": self.tried.iter().map(|tried| &*tried.endpoint.name).collect::<Vec<_>>(),
             "endpoint": self.served.as_ref().map(|endpoint| &endpoint.name),
-            "prefill": self.prefill.as_ref().map(|endpoint| &endpoint.name),
+            "prefill": self.handover.prefill(),
             "queued_ms": self.queued_ms,
             "policy_us": self.policy_us,
         })

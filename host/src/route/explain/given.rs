@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{names, numbers};
+use super::record::{names, numbers};
 use crate::policy::{Leg, LegStage, Placement, Verdict};
 use crate::pool::Endpoint;
 use crate::route::Candidates;

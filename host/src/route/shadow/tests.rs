@@ -233,6 +233,7 @@ fn a_placement_is_compared_by_flow_band_and_order() {
         rank: 1.0,
         ceiling: 1.0,
         ttl_ms: None,
+        kv_tokens: None,
     };
     for (flow, result) in [("a", "agree"), ("b", "differ")] {
         let stages = Stages { flow: Some(Arc::new(Says(Ok(place_in(flow))))), ..Stages::default() };
@@ -322,7 +323,7 @@ fn outcome(lane: &Arc<Lane>, chain: &Chain, ask: impl Fn()) -> Vec<Value> {
         let (choice, explained) = chosen(lane, chain, &request(id, "x"));
         ask();
         outcomes.push(match &choice {
-            Ok(choice) => json!([ports(choice), choice.legs.len(), explained]),
+            Ok(choice) => json!([ports(choice), choice.legs.as_ref().map_or(0, Vec::len), explained]),
             Err(refusal) => json!([refusal.to_string(), explained]),
         });
         held.push(choice);

@@ -7,9 +7,10 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use self::server::{Answer, Server};
-use super::{Parser, Wanted, client, run};
+use super::{Parser, Wanted, run};
 use crate::clock::{Clock, RealClock};
-use crate::config::Scrape;
+use crate::config::{HttpVersion, PoolTls, Scrape};
+use crate::net::Dialer;
 use crate::policy::Registry;
 use crate::pool::{Endpoint, EndpointSpec, Pool, PoolSpec, Report, Status, Why};
 use crate::types::{Engine, Url};
@@ -149,10 +150,16 @@ fn an_endless_line_costs_bounded_memory_and_the_next_line_counts() {
 
 const QUICK: Scrape = Scrape {
     interval: Duration::from_millis(20),
+    busy_interval: Duration::from_millis(20),
     timeout: Duration::from_millis(500),
     models_interval: Duration::from_millis(100),
     page_bytes: 1 << 17,
 };
+
+fn dialer() -> Dialer {
+    let tls = PoolTls { ca: None, cert: None, key: None, server_name: None, verify: true };
+    Dialer::new(&tls, HttpVersion::Auto).unwrap()
+}
 
 struct Scene {
     pool: Arc<Pool>,
@@ -176,7 +183,7 @@ impl Scene {
         let pool = Arc::new(Pool::new(PoolSpec { endpoints: specs(addresses), ..PoolSpec::default() }));
         let (registry, clock) = (Arc::<Registry>::default(), RealClock::start());
         let (reads, time) = (Arc::clone(&registry), Arc::clone(&clock) as Arc<dyn Clock>);
-        let task = tokio::spawn(run(Arc::clone(&pool), reads, client(QUICK.timeout), time, QUICK));
+        let task = tokio::spawn(run(Arc::clone(&pool), reads, dialer(), time, QUICK));
         Self { pool, registry, clock, task }
     }
 
