@@ -3,6 +3,7 @@
 use sluicegate_sdk::config::Settings as _;
 use sluicegate_sdk::{
     Column, Columns, Disaggregation, EndpointsView, Error, Leg, Manifest, Policy, RequestView, UnknownColumn,
+    metrics,
 };
 
 use crate::cost::Pool;
@@ -12,12 +13,18 @@ use crate::{Config, Mode};
 pub struct PdSplit {
     config: Config,
     prefills: Column,
-    decodes: Column,
     cached: Column,
     ahead: Column,
     rate: Column,
-    requests: Column,
+    decoding: Column,
+    answer: Column,
+    fixed: Column,
+    tpot: Column,
+    least_tpot: Column,
+    transfer: Column,
+    transfer_rate: Column,
     labels: Vec<Column>,
+    places: Vec<Column>,
 }
 
 impl Policy for PdSplit {
@@ -32,17 +39,24 @@ impl Policy for PdSplit {
 
     fn configure(json: &str, columns: &mut Columns) -> Result<Self, Error> {
         let config = Config::parse(json)?;
-        let label = |key: &String| columns.resolve(&format!("label:{key}")).map(|column| column.or(-1.0));
-        let labels = config.match_labels.iter().map(label).collect::<Result<_, UnknownColumn>>()?;
+        let mut label = |key: &String| columns.resolve(&format!("label:{key}")).map(|column| column.or(-1.0));
+        let labels = config.match_labels.iter().map(&mut label).collect::<Result<_, UnknownColumn>>()?;
+        let places = config.near_labels.iter().map(&mut label).collect::<Result<_, UnknownColumn>>()?;
         let mut column = |name: &str| columns.resolve(name).map(|column| column.or(0.0));
         Ok(Self {
             prefills: column("role.prefill")?,
-            decodes: column("role.decode")?.or(1.0),
             cached: column("prefix.tokens")?,
             ahead: column("load.prefill_tokens")?,
             rate: column("rate.prefill_tokens_per_s")?,
-            requests: column("load.requests")?,
+            decoding: column("load.decoding")?,
+            answer: column("latency.answer_ms")?,
+            fixed: column("latency.prefill_ms")?,
+            tpot: column("latency.tpot_ms")?,
+            least_tpot: column("latency.least_tpot_ms")?,
+            transfer: column("latency.transfer_ms")?,
+            transfer_rate: column("rate.transfer_tokens_per_s")?,
             labels,
+            places,
             config,
         })
     }
@@ -53,32 +67,44 @@ impl Disaggregation for PdSplit {
         if self.config.mode == Mode::Never {
             return Vec::new();
         }
-        // Most pools end here: nobody to prefill elsewhere, and two columns were read.
-        let Some(serves) = self.serves(endpoints, decode) else { return Vec::new() };
+        let Some(serves) = self.serves(endpoints, decode) else {
+            decided("nobody");
+            return Vec::new();
+        };
+        let at_decode = |column: Column| endpoints.column(column).get(decode).copied().unwrap_or(0.0);
         #[expect(clippy::cast_precision_loss, reason = "prompts are far shorter than 2^24 tokens")]
-        let pool = Pool {
+        let mut pool = Pool {
             prompt: request.prompt_tokens() as f32,
+            target: request.ttft_target().unwrap_or(0.0),
             cached: endpoints.column(self.cached),
             ahead: endpoints.column(self.ahead),
             rate: endpoints.column(self.rate),
+            streams: endpoints.column(self.decoding),
+            answer: endpoints.column(self.answer),
+            fixed: endpoints.column(self.fixed),
+            tpot: endpoints.column(self.tpot),
+            least_tpot: endpoints.column(self.least_tpot),
             serves,
-            streams: endpoints.column(self.requests).get(decode).copied().unwrap_or(0.0),
+            far: self.far(endpoints, decode),
+            transfer: at_decode(self.transfer),
+            transfer_rate: at_decode(self.transfer_rate),
         };
+        pool.leave_out_own(decode);
         let candidates = pool.split(decode, &self.config);
-        if candidates.is_empty() { Vec::new() } else { vec![Leg::prefill(candidates)] }
+        if candidates.is_empty() {
+            decided(if pool.is_short(decode, &self.config) { "short" } else { "faster_here" });
+            return Vec::new();
+        }
+        decided("elsewhere");
+        vec![Leg::prefill(candidates)]
     }
 }
 
 impl PdSplit {
-    /// Which endpoints may prefill for the one at `decode`; none if no other may.
+    /// Which endpoints may prefill for the one at `decode`; none if no other may. It is asked only where engines
+    /// are set up to hand over caches.
     fn serves(&self, endpoints: &dyn EndpointsView, decode: usize) -> Option<Vec<bool>> {
-        let roles = endpoints.columns(&[self.prefills, self.decodes]);
-        let [prefills, decodes] = roles.split();
-        let has_roles =
-            prefills.iter().zip(decodes).any(|(prefills, decodes)| (*prefills > 0.0) != (*decodes > 0.0));
-        if !has_roles && !self.config.mixed {
-            return None;
-        }
+        let prefills = endpoints.column(self.prefills);
         let mut serves: Vec<bool> = prefills.iter().map(|prefills| *prefills > 0.0).collect();
         for label in &self.labels {
             let values = endpoints.column(*label);
@@ -90,6 +116,25 @@ impl PdSplit {
         }
         serves.iter().enumerate().any(|(position, serves)| *serves && position != decode).then_some(serves)
     }
+
+    /// How many of the labels that say where an endpoint stands differ from the decode endpoint's.
+    fn far(&self, endpoints: &dyn EndpointsView, decode: usize) -> Vec<f32> {
+        let mut far = Vec::new();
+        for place in &self.places {
+            let values = endpoints.column(*place);
+            let Some(here) = values.get(decode).copied() else { continue };
+            far.resize(values.len(), 0.0);
+            for (far, value) in far.iter_mut().zip(values) {
+                *far += f32::from(u8::from(!value.total_cmp(&here).is_eq()));
+            }
+        }
+        far
+    }
+}
+
+/// Counts a decision by its reason.
+fn decided(reason: &str) {
+    metrics::count("pd_split_decisions", &[("reason", reason)], 1);
 }
 
 #[cfg(test)]
@@ -108,7 +153,7 @@ mod tests {
         Endpoints::new(3)
             .with("role.decode", [1.0, 0.0, 0.0])
             .with("role.prefill", [0.0, 1.0, 1.0])
-            .with("load.requests", [30.0, 0.0, 0.0])
+            .with("load.decoding", [30.0, 0.0, 0.0])
     }
 
     #[test]
@@ -119,14 +164,38 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_without_roles_is_left_alone_unless_it_may_mix() {
+    fn endpoints_that_do_both_prefill_for_each_other() {
         let both = Endpoints::new(2)
             .with("role.decode", [1.0; 2])
             .with("role.prefill", [1.0; 2])
-            .with("load.requests", [30.0, 0.0]);
-        assert!(split("", &both).is_empty());
-        assert!(split(r#"{"mode": "always"}"#, &both).is_empty());
-        assert_eq!(split(r#"{"mixed": true}"#, &both), [Leg::prefill(vec![1])]);
+            .with("load.decoding", [30.0, 0.0]);
+        assert_eq!(split("", &both), [Leg::prefill(vec![1])]);
+        assert!(split("", &both.with("load.decoding", [0.0, 0.0])).is_empty());
+    }
+
+    #[test]
+    fn the_request_itself_does_not_stand_before_itself() {
+        let alone = dedicated()
+            .with("load.decoding", [0.0, 0.0, 0.0])
+            .with("load.prefill_tokens", [20_000.0, 0.0, 0.0]);
+        assert!(split("", &alone).is_empty());
+        assert_eq!(
+            split("", &alone.with("load.prefill_tokens", [40_000.0, 0.0, 0.0])),
+            [Leg::prefill(vec![1, 2])]
+        );
+    }
+
+    #[test]
+    fn the_place_decides_between_two() {
+        let endpoints = dedicated().labelled("zone", ["a", "b", "a"]);
+        assert_eq!(split(r#"{"near_labels": ["zone"]}"#, &endpoints), [Leg::prefill(vec![2, 1])]);
+    }
+
+    #[test]
+    fn versions_never_mix() {
+        let endpoints = dedicated().labelled("version", ["2", "1", "1"]);
+        assert!(split(r#"{"mode": "always"}"#, &endpoints).is_empty());
+        assert_eq!(split(r#"{"match_labels": []}"#, &endpoints), [Leg::prefill(vec![1, 2])]);
     }
 
     #[test]
