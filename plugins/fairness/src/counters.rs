@@ -1,16 +1,31 @@
-//! Virtual token counters: how much service each flow has had for its weight.
+//! Virtual token counters: how much service each flow has had for its weight (Sheng et al., OSDI 2024).
 
 use std::collections::{HashMap, HashSet};
+
+use crate::band::Band;
+use crate::light::Light;
 
 /// What is known of a flow.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Flow {
     /// Service had, in priced tokens for a weight of 1.
     pub(crate) served: f64,
-    weight: f64,
+    pub(crate) weight: f64,
+    /// The same with what was long ago faded, as of `faded_ms`.
+    pub(crate) attained: f64,
+    pub(crate) faded_ms: u64,
+    /// When it had its last turn, in turns of all.
+    pub(crate) turn: u64,
     /// Moving average of output tokens; none before the first answer.
     pub(crate) output: Option<f32>,
-    seen_ms: u64,
+    pub(crate) seen_ms: u64,
+    /// None until it has waited.
+    pub(crate) band: Option<i32>,
+    /// Requests that were sent, up to [`KNOWN_AFTER`].
+    pub(crate) sent: u8,
+    /// What it has under way of what went while it had no backlog.
+    pub(crate) light: Light,
+    pub(crate) backlog: bool,
 }
 
 /// A flow that waits, as `select` sees it.
@@ -19,37 +34,192 @@ pub(crate) struct Waiting {
     pub(crate) id: u32,
     pub(crate) band: i32,
     pub(crate) weight: f32,
+    /// Its head has waited for so long that it was no chance.
+    pub(crate) is_old: bool,
 }
+
+/// What was counted when a request was sent, to be taken back when it ends.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Sent {
+    flow: u32,
+    tokens: f64,
+    /// Its part of what the newcomers of its band are charged, for each token.
+    newcomers: Option<(i32, f64)>,
+    /// The band among whose flows without a backlog it counts.
+    light: Option<i32>,
+}
+
+/// Requests with which a flow is known: before, it shares an account with all others that are not.
+pub(crate) const KNOWN_AFTER: u8 = 4;
 
 /// Flows not heard of for so long are forgotten; they come back as new ones.
 const FORGET_AFTER_MS: u64 = 10 * 60 * 1_000;
 
+/// Flows that are remembered at most; those not heard of for longest go first.
+const MOST_FLOWS: usize = 65_536;
+
+/// Bands that are remembered at most, beside those in use.
+const MOST_BANDS: usize = 1_024;
+
 /// Weight of the newest answer in the moving average of output tokens.
 const NEWEST: f32 = 0.1;
 
+impl Flow {
+    pub(crate) fn new(now_ms: u64) -> Self {
+        Self {
+            served: 0.0,
+            weight: 1.0,
+            attained: 0.0,
+            faded_ms: now_ms,
+            turn: 0,
+            output: None,
+            seen_ms: now_ms,
+            band: None,
+            sent: 0,
+            light: Light::default(),
+            backlog: false,
+        }
+    }
+
+    pub(crate) fn is_new(&self) -> bool {
+        self.sent < KNOWN_AFTER
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a duration")]
+    fn attained_at(&self, now_ms: u64, half_life_ms: f64) -> f64 {
+        let halves = now_ms.saturating_sub(self.faded_ms) as f64 / half_life_ms;
+        self.attained * (-halves).exp2()
+    }
+
+    fn charge(&mut self, tokens: f64, now_ms: u64, half_life_ms: f64) {
+        self.served += tokens / self.weight;
+        self.attained = (self.attained_at(now_ms, half_life_ms) + tokens / self.weight).max(0.0);
+        self.faded_ms = now_ms;
+    }
+}
+
 /// The counters of all flows.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Counters {
+    half_life_ms: f64,
+    burst_ms: u64,
+    new_share: f64,
     pub(crate) flows: HashMap<u32, Flow>,
+    pub(crate) bands: HashMap<i32, Band>,
     /// The greatest service that any flow has had.
     pub(crate) most: f64,
-    waiting: HashSet<u32>,
+    /// Moving average of output tokens over all flows; none before the first answer.
+    output: Option<f32>,
+    pub(crate) waiting: HashSet<u32>,
+    running: u32,
     swept_ms: u64,
+    turns: u64,
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self::new(&crate::Config::default())
+    }
 }
 
 impl Counters {
-    /// Adds to a flow's service, or takes off what was too much.
-    pub(crate) fn charge(&mut self, id: u32, tokens: f64, now_ms: u64) {
-        let most = self.most;
+    /// No flows yet.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "within the bounds of the key"
+    )]
+    pub(crate) fn new(config: &crate::Config) -> Self {
+        Self {
+            half_life_ms: config.half_life_s * 1_000.0,
+            burst_ms: (config.burst_s * 1_000.0) as u64,
+            new_share: config.new_share,
+            flows: HashMap::new(),
+            bands: HashMap::new(),
+            most: 0.0,
+            output: None,
+            waiting: HashSet::new(),
+            running: 0,
+            swept_ms: 0,
+            turns: 0,
+        }
+    }
+
+    /// A request of a flow goes that is expected to take so many tokens.
+    pub(crate) fn sent(&mut self, id: u32, tokens: f64, now_ms: u64) -> Sent {
+        let (half_life_ms, burst_ms) = (self.half_life_ms, self.burst_ms);
         let flow = self.flow(id, now_ms);
-        flow.served += tokens / flow.weight;
-        self.most = most.max(flow.served);
+        let before = flow.served;
+        let is_new = flow.is_new();
+        flow.charge(tokens, now_ms, half_life_ms);
+        flow.sent = flow.sent.saturating_add(1).min(KNOWN_AFTER);
+        let light = flow.band.filter(|_| !flow.backlog);
+        if light.is_some() {
+            flow.light.started(now_ms);
+        }
+        let (served, band) = (flow.served, flow.band);
+        self.most = self.most.max(served);
+        self.running += 1;
+        let mut sent = Sent { flow: id, tokens, newcomers: None, light };
+        if let Some((band, state)) = band.and_then(|band| Some((band, self.bands.get_mut(&band)?))) {
+            state.time.passes(before, now_ms, burst_ms);
+            if is_new {
+                sent.newcomers = Some((band, 1.0 / state.newcomers.weight));
+                state.newcomers.served += tokens / state.newcomers.weight;
+            }
+            if light.is_some() {
+                state.light.started(now_ms);
+            }
+        }
+        sent
+    }
+
+    /// It has ended, and took so many.
+    pub(crate) fn ended(&mut self, sent: Sent, tokens: f64, now_ms: u64) {
+        let (half_life_ms, more) = (self.half_life_ms, tokens - sent.tokens);
+        let flow = self.flow(sent.flow, now_ms);
+        flow.charge(more, now_ms, half_life_ms);
+        // What went before it had a backlog was taken out with that.
+        let light = sent.light.filter(|_| flow.light.ended());
+        let served = flow.served;
+        self.most = self.most.max(served);
+        self.running = self.running.saturating_sub(1);
+        if let Some(band) = light.and_then(|band| self.bands.get_mut(&band)) {
+            band.light.ended();
+        }
+        if let Some((band, share)) = sent.newcomers
+            && let Some(band) = self.bands.get_mut(&band)
+        {
+            band.newcomers.served += more * share;
+        }
+    }
+
+    /// Requests that are under way.
+    pub(crate) fn running(&self) -> u32 {
+        self.running
+    }
+
+    /// The service of late.
+    pub(crate) fn attained(&self, id: u32, now_ms: u64) -> f64 {
+        self.flows.get(&id).map_or(0.0, |flow| flow.attained_at(now_ms, self.half_life_ms))
+    }
+
+    /// A flow has its turn.
+    pub(crate) fn has_turn(&mut self, id: u32, now_ms: u64) {
+        self.turns += 1;
+        self.flow(id, now_ms).turn = self.turns;
+    }
+
+    /// Turns of all when the flow had its last; 0 when it had none.
+    pub(crate) fn turn(&self, id: u32) -> u64 {
+        self.flows.get(&id).map_or(0, |flow| flow.turn)
     }
 
     /// Takes note of how long a flow's answer was.
     pub(crate) fn answered(&mut self, id: u32, output: f32, now_ms: u64) {
         let flow = self.flow(id, now_ms);
         flow.output = Some(flow.output.map_or(output, |usual| usual + NEWEST * (output - usual)));
+        self.output = Some(self.output.map_or(output, |usual| usual + NEWEST * (output - usual)));
     }
 
     /// Output tokens to expect of a flow.
@@ -57,38 +227,100 @@ impl Counters {
         self.flows.get(&id)?.output
     }
 
+    pub(crate) fn usual_output(&self) -> Option<f32> {
+        self.output
+    }
+
     pub(crate) fn served(&self, id: u32) -> f64 {
         self.flows.get(&id).map_or(self.most, |flow| flow.served)
     }
 
-    /// Takes note of who waits now. Who did not wait before is lifted to the least counter of those of its band
-    /// who did: nobody saves up service by staying away. A band where nobody waited had enough for all, so
-    /// there all start level.
+    /// Whether a flow has had its share and more to send.
+    pub(crate) fn backlog(&self, id: u32) -> bool {
+        self.flows.get(&id).is_some_and(|flow| flow.backlog)
+    }
+
+    /// Whether a flow is not known yet.
+    pub(crate) fn is_new(&self, id: u32) -> bool {
+        self.flows.get(&id).is_none_or(Flow::is_new)
+    }
+
+    /// Takes note of who waits now. Who did not wait before is lifted: one that is not known yet to the virtual time of
+    /// its band, so that nobody gains by a new name; any other to what that was a burst ago, so that nobody saves up more
+    /// by staying away. A band where nobody waited had enough for all, so there all start level.
     pub(crate) fn arrive(&mut self, waiting: &[Waiting], now_ms: u64) {
-        let mut least: HashMap<i32, f64> = HashMap::new();
-        for flow in waiting.iter().filter(|flow| self.waiting.contains(&flow.id)) {
-            let served = self.served(flow.id);
-            least.entry(flow.band).and_modify(|least| *least = least.min(served)).or_insert(served);
-        }
-        let most = self.most;
+        self.open_bands(waiting, now_ms);
+        let before = std::mem::take(&mut self.waiting);
         for one in waiting {
-            let is_new = !self.waiting.contains(&one.id);
+            let Some(band) = self.bands.get(&one.band) else { continue };
+            let (now, a_burst_ago) = (band.time.now(), band.time.before());
             let flow = self.flow(one.id, now_ms);
             flow.weight = f64::from(one.weight).max(f64::MIN_POSITIVE);
-            if is_new {
-                flow.served = flow.served.max(least.get(&one.band).copied().unwrap_or(most));
+            flow.band = Some(one.band);
+            if !before.contains(&one.id) {
+                flow.served = flow.served.max(if flow.is_new() { now } else { a_burst_ago });
             }
+            // Who has had less than the others only catches up.
+            let had_enough = flow.served >= f64::midpoint(a_burst_ago, now);
+            self.has_backlog(one.id, one.is_old && had_enough);
         }
-        self.waiting.clear();
         self.waiting.extend(waiting.iter().map(|flow| flow.id));
+        for id in before.into_iter().filter(|id| !self.waiting.contains(id)).collect::<Vec<_>>() {
+            self.has_backlog(id, false);
+        }
         self.sweep(now_ms);
     }
 
+    fn open_bands(&mut self, waiting: &[Waiting], now_ms: u64) {
+        if self.bands.len() > MOST_BANDS {
+            self.bands.retain(|_, band| !band.is_quiet(now_ms));
+        }
+        let mut weights: HashMap<i32, (f64, bool)> = HashMap::new();
+        for one in waiting {
+            let (known, any_new) = weights.entry(one.band).or_default();
+            if self.is_new(one.id) {
+                *any_new = true;
+            } else {
+                *known += f64::from(one.weight).max(0.0);
+            }
+        }
+        let (most, share) = (self.most, self.new_share);
+        for (band, (known, any_new)) in weights {
+            let band = self.bands.entry(band).or_insert_with(|| Band::new(most));
+            band.waits(most, now_ms);
+            band.newcomers.wait(any_new, band.time.now(), known, share);
+        }
+    }
+
+    fn has_backlog(&mut self, id: u32, backlog: bool) {
+        let Some(flow) = self.flows.get_mut(&id).filter(|flow| flow.backlog != backlog) else { return };
+        flow.backlog = backlog;
+        // What went before does not count any more, whatever becomes of the backlog.
+        let light = std::mem::take(&mut flow.light);
+        if let Some(band) = flow.band.and_then(|band| self.bands.get_mut(&band)).filter(|_| backlog) {
+            band.light.without(&light);
+        }
+    }
+
     fn flow(&mut self, id: u32, now_ms: u64) -> &mut Flow {
-        let flow =
-            self.flows.entry(id).or_insert(Flow { served: 0.0, weight: 1.0, output: None, seen_ms: now_ms });
+        if self.flows.len() >= MOST_FLOWS && !self.flows.contains_key(&id) {
+            self.forget_half();
+        }
+        let flow = self.flows.entry(id).or_insert_with(|| Flow::new(now_ms));
         flow.seen_ms = now_ms;
         flow
+    }
+
+    fn forget_half(&mut self) {
+        let mut seen: Vec<u64> = self.flows.values().map(|flow| flow.seen_ms).collect();
+        let middle = seen.len() / 2;
+        let median = *seen.select_nth_unstable(middle).1;
+        let mut room = middle;
+        self.flows.retain(|_, flow| {
+            let keep = flow.seen_ms >= median && room > 0;
+            room -= usize::from(keep);
+            keep
+        });
     }
 
     fn sweep(&mut self, now_ms: u64) {
@@ -98,116 +330,7 @@ impl Counters {
         self.swept_ms = now_ms;
         self.flows.retain(|_, flow| now_ms.saturating_sub(flow.seen_ms) < FORGET_AFTER_MS);
     }
-
-    /// The counters as bytes: see [`restore`](Self::restore).
-    pub(crate) fn save(&self) -> Vec<u8> {
-        let mut state = Vec::with_capacity(1 + 8 + self.flows.len() * ROW);
-        state.push(VERSION);
-        state.extend(self.most.to_le_bytes());
-        for (id, flow) in &self.flows {
-            state.extend(id.to_le_bytes());
-            state.extend(flow.served.to_le_bytes());
-            state.extend(flow.output.unwrap_or(f32::NAN).to_le_bytes());
-        }
-        state
-    }
-
-    /// Takes the counters that another instance saved.
-    pub(crate) fn restore(&mut self, state: &[u8], now_ms: u64) -> Result<(), String> {
-        let broken = || "the saved state is cut off".to_owned();
-        let (version, rest) = state.split_first().ok_or_else(broken)?;
-        if *version != VERSION {
-            return Err(format!("the saved state is of version {version}, this one reads {VERSION}"));
-        }
-        let (most, rest) = rest.split_first_chunk().ok_or_else(broken)?;
-        let rows = rest.chunks(ROW).map(|row| {
-            let (id, row) = row.split_first_chunk()?;
-            let (served, row) = row.split_first_chunk()?;
-            let (output, _) = row.split_first_chunk()?;
-            let output = Some(f32::from_le_bytes(*output)).filter(|output| output.is_finite());
-            let flow = Flow { served: f64::from_le_bytes(*served), weight: 1.0, output, seen_ms: now_ms };
-            Some((u32::from_le_bytes(*id), flow)).filter(|(_, flow)| flow.served.is_finite())
-        });
-        self.flows = rows.collect::<Option<_>>().ok_or_else(broken)?;
-        self.most = Some(f64::from_le_bytes(*most)).filter(|most| most.is_finite()).ok_or_else(broken)?;
-        Ok(())
-    }
 }
-
-const VERSION: u8 = 1;
-/// Bytes of a flow: its handle, its service, its usual output.
-const ROW: usize = 4 + 8 + 4;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn waits(id: u32) -> Waiting {
-        Waiting { id, band: 0, weight: 1.0 }
-    }
-
-    #[test]
-    fn who_comes_back_starts_at_the_least_of_those_who_wait() {
-        let mut counters = Counters::default();
-        counters.arrive(&[waits(1), waits(2)], 0);
-        counters.charge(1, 500.0, 0);
-        counters.charge(2, 800.0, 0);
-        counters.arrive(&[waits(1), waits(2), waits(3)], 0);
-        assert_eq!(counters.served(3), 500.0);
-    }
-
-    #[test]
-    fn without_contention_there_are_no_debts() {
-        let mut counters = Counters::default();
-        counters.charge(1, 1e6, 0);
-        counters.arrive(&[waits(1), waits(2)], 0);
-        assert_eq!(counters.served(1), counters.served(2));
-    }
-
-    #[test]
-    fn bands_do_not_mix() {
-        let mut counters = Counters::default();
-        let high = |id| Waiting { band: 1, ..waits(id) };
-        counters.arrive(&[waits(1), high(2)], 0);
-        counters.charge(2, 1e6, 0);
-        counters.arrive(&[waits(1), high(2), waits(3)], 0);
-        assert_eq!(counters.served(3), counters.served(1));
-    }
-
-    #[test]
-    fn a_weight_divides_service() {
-        let mut counters = Counters::default();
-        counters.arrive(&[Waiting { weight: 4.0, ..waits(1) }], 0);
-        counters.charge(1, 100.0, 0);
-        assert_eq!(counters.served(1), 25.0);
-    }
-
-    #[test]
-    fn what_is_saved_comes_back() {
-        let mut counters = Counters::default();
-        counters.charge(7, 12.5, 0);
-        counters.charge(8, 3.0, 0);
-        counters.answered(7, 90.0, 0);
-        let mut other = Counters::default();
-        other.restore(&counters.save(), 0).unwrap();
-        assert_eq!((other.flows, other.most), (counters.flows.clone(), counters.most));
-    }
-
-    #[test]
-    fn a_broken_state_is_refused() {
-        let mut counters = Counters::default();
-        counters.charge(7, 12.5, 0);
-        let state = counters.save();
-        assert!(Counters::default().restore(&[], 0).is_err());
-        assert!(Counters::default().restore(&[9], 0).is_err());
-        assert!(Counters::default().restore(&state[..state.len() - 1], 0).is_err());
-    }
-
-    #[test]
-    fn flows_are_forgotten() {
-        let mut counters = Counters::default();
-        counters.charge(1, 1.0, 0);
-        counters.arrive(&[waits(2)], FORGET_AFTER_MS);
-        assert!(!counters.flows.contains_key(&1));
-    }
-}
+mod tests;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use sluicegate_sdk::{Column, Columns, EventKind, EventsView, UnknownColumn};
 
 use crate::Config;
-use crate::counters::Counters;
+use crate::counters::{Counters, Sent};
 
 /// Requests kept at most. Each one ends by an event; the bound is for a host that fails to say so.
 const MAX_REQUESTS: usize = 65_536;
@@ -13,7 +13,7 @@ const MAX_REQUESTS: usize = 65_536;
 #[derive(Debug, Clone, Copy)]
 struct Charge {
     flow: u32,
-    tokens: f64,
+    sent: Sent,
     prefilled: bool,
 }
 
@@ -87,9 +87,9 @@ impl Ledger {
             EventKind::Dispatched => {
                 let expected = counters.expected_output(flow).unwrap_or(config.expected_output_tokens);
                 let tokens = price(event.prompt, 0.0, expected, config);
-                counters.charge(flow, tokens, now_ms);
                 if self.charges.len() < MAX_REQUESTS {
-                    self.charges.insert(request, Charge { flow, tokens, prefilled: false });
+                    let sent = counters.sent(flow, tokens, now_ms);
+                    self.charges.insert(request, Charge { flow, sent, prefilled: false });
                 }
             }
             EventKind::FirstToken => {
@@ -99,7 +99,7 @@ impl Ledger {
             }
             EventKind::Completed | EventKind::Failed | EventKind::Cancelled => {
                 let Some(charge) = self.charges.remove(&request) else { return };
-                counters.charge(charge.flow, took(event, charge.prefilled, config) - charge.tokens, now_ms);
+                counters.ended(charge.sent, took(event, charge.prefilled, config), now_ms);
                 if event.kind == EventKind::Completed {
                     counters.answered(charge.flow, event.output, now_ms);
                 }

@@ -1,17 +1,24 @@
 //! What joins the parts.
 
+use std::collections::{HashMap, HashSet};
+
 use sluicegate_sdk::config::Settings as _;
 use sluicegate_sdk::{
     Column, Columns, EndpointsView, Error, EventsView, FlowControl, FlowsView, Handoff, Manifest, Observer,
     Placement, Policy, RequestView, clock,
 };
 
-use crate::Config;
 use crate::counters::{Counters, Waiting};
+use crate::drr::Drr;
+use crate::late::Late;
 use crate::ledger::Ledger;
 use crate::place::place;
 use crate::saturation::{Load, pool};
-use crate::select::{Candidate, select};
+use crate::select::{Candidate, Terms, select, select_by_turns};
+use crate::{Between, Config, Within};
+
+/// A flow whose head has waited for so long has more to send than falls to it by chance.
+const BACKLOG_MS: f32 = 1_000.0;
 
 /// The policy.
 pub struct Fairness {
@@ -22,8 +29,12 @@ pub struct Fairness {
     head_age: Column,
     head_cost: Column,
     weight: Column,
+    /// What endpoints hold of a prompt, where the order within flows goes by that.
+    cached: Option<Column>,
     ledger: Ledger,
     counters: Counters,
+    drr: Drr,
+    late: Late,
 }
 
 impl Policy for Fairness {
@@ -37,8 +48,9 @@ impl Policy for Fairness {
     }
 
     fn configure(json: &str, columns: &mut Columns) -> Result<Self, Error> {
+        let config = Config::parse(json)?;
+        let by_prefix = config.within == Within::LongestPrefix;
         Ok(Self {
-            config: Config::parse(json)?,
             load: Load::resolve(columns)?,
             band: columns.resolve("flow.band")?.or(0.0),
             length: columns.resolve("flow.length")?.or(1.0),
@@ -46,28 +58,51 @@ impl Policy for Fairness {
             head_cost: columns.resolve("flow.head_cost")?.or(1.0),
             weight: columns.resolve("flow.weight")?.or(1.0),
             ledger: Ledger::resolve(columns)?,
-            counters: Counters::default(),
+            counters: Counters::new(&config),
+            cached: if by_prefix { Some(columns.resolve("prefix.ratio")?.or(0.0)) } else { None },
+            drr: Drr::default(),
+            late: Late::default(),
+            config,
         })
     }
 }
 
 impl FlowControl for Fairness {
-    fn place(&self, request: &dyn RequestView, _endpoints: &dyn EndpointsView) -> Placement {
-        place(request, clock::now_ms(), &self.config)
+    fn place(&self, request: &dyn RequestView, endpoints: &dyn EndpointsView) -> Placement {
+        let cached = || {
+            let shares = self.cached.map(|column| endpoints.column(column)).unwrap_or_default();
+            shares.into_iter().fold(0.0, f32::max)
+        };
+        place(request, clock::now_ms(), cached, &self.config)
     }
 
     fn select(&mut self, flows: &dyn FlowsView, endpoints: &dyn EndpointsView, count: usize) -> Vec<u32> {
         let waiting = self.waiting(flows);
         let ids = waiting.iter().map(|(waiting, _)| *waiting).collect::<Vec<_>>();
         self.counters.arrive(&ids, clock::now_ms());
-        let candidates = waiting
+        let full = self.load.each(endpoints, self.usual_output(), &self.config);
+        let now_ms = clock::now_ms();
+        let mut flows: Vec<Candidate> = waiting
             .into_iter()
-            .map(|(waiting, flow)| Candidate { served: self.counters.served(waiting.id), ..flow });
-        select(candidates, &self.load.each(endpoints, &self.config), count, &self.config)
+            .map(|(waiting, flow)| Candidate {
+                served: self.standing(waiting.id, now_ms),
+                is_new: self.counters.is_new(waiting.id),
+                backlog: self.counters.backlog(waiting.id),
+                ..flow
+            })
+            .collect();
+        let first: Vec<u32> = self.late.take(&mut flows, &full, &self.config).into_iter().collect();
+        let chosen = self.choose(flows, &ids, &full, count, first);
+        self.late.went(chosen.len(), &self.config);
+        if self.config.between == Between::RoundRobin {
+            let turns = chosen.iter().filter_map(|position| ids.get(usize::try_from(*position).ok()?));
+            turns.for_each(|waiting| self.counters.has_turn(waiting.id, now_ms));
+        }
+        chosen
     }
 
     fn saturation(&mut self, endpoints: &dyn EndpointsView) -> f32 {
-        pool(&self.load.each(endpoints, &self.config))
+        pool(&self.load.each(endpoints, self.usual_output(), &self.config))
     }
 }
 
@@ -88,6 +123,54 @@ impl Handoff for Fairness {
 }
 
 impl Fairness {
+    fn choose(
+        &mut self,
+        flows: Vec<Candidate>,
+        ids: &[Waiting],
+        full: &[f32],
+        count: usize,
+        first: Vec<u32>,
+    ) -> Vec<u32> {
+        if self.config.between != Between::Drr {
+            let terms = self.terms(ids, full);
+            return select(flows, full, count, first, &terms, &self.config);
+        }
+        let waits: HashSet<u32> = ids.iter().map(|waiting| waiting.id).collect();
+        self.drr.keep(|id| waits.contains(&id));
+        let flows = ids.iter().map(|waiting| waiting.id).zip(flows);
+        select_by_turns(flows, full, count, first, &mut self.drr, &self.config)
+    }
+
+    /// What there is to know of the bands that wait.
+    fn terms(&mut self, ids: &[Waiting], full: &[f32]) -> HashMap<i32, Terms> {
+        let now_ms = clock::now_ms();
+        let whole = capacity(self.counters.running(), full);
+        let bands: HashSet<i32> = ids.iter().map(|waiting| waiting.band).collect();
+        let bands = bands.into_iter().filter_map(|band| {
+            let known = self.counters.bands.get_mut(&band)?;
+            let newcomers = (known.newcomers.served, known.newcomers.weight);
+            let kept = whole.map_or(0.0, |whole| needed(known.light.may_need(now_ms), whole));
+            Some((band, Terms { newcomers, kept_free: kept.min(self.config.keep_room) }))
+        });
+        bands.collect()
+    }
+
+    /// What the rule between flows goes by.
+    #[expect(clippy::cast_precision_loss, reason = "turns are fewer than 2^53")]
+    fn standing(&self, id: u32, now_ms: u64) -> f64 {
+        match self.config.between {
+            Between::Vtc | Between::Drr => self.counters.served(id),
+            Between::Las => self.counters.attained(id, now_ms),
+            Between::RoundRobin => self.counters.turn(id) as f64,
+            Between::Fcfs => 0.0,
+        }
+    }
+
+    /// The usual length of an answer, tokens.
+    fn usual_output(&self) -> f32 {
+        self.counters.usual_output().unwrap_or(self.config.expected_output_tokens)
+    }
+
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -100,12 +183,30 @@ impl Fairness {
         let row = |(position, (id, (((band, length), (head_age_ms, head_cost)), weight)))| {
             let band = band as i32;
             let length = length as u32;
-            let flow = Candidate { position, band, length, head_age_ms, head_cost, weight, served: 0.0 };
-            (Waiting { id, band, weight }, flow)
+            let is_old = head_age_ms >= BACKLOG_MS;
+            let flow =
+                Candidate { position, band, length, head_age_ms, head_cost, weight, ..Candidate::default() };
+            (Waiting { id, band, weight, is_old }, flow)
         };
         (0_u32..).zip(rows).map(row).collect()
     }
 }
+
+/// Requests that fill the pool, by how full it is with those that run; none where that says nothing.
+#[expect(clippy::cast_precision_loss, reason = "an estimate")]
+fn capacity(running: u32, full: &[f32]) -> Option<f32> {
+    let mean = full.iter().sum::<f32>() / full.len() as f32;
+    (mean >= TELLING && running > 0).then(|| running as f32 / mean)
+}
+
+/// The share of a pool that so many requests take.
+#[expect(clippy::cast_precision_loss, reason = "an estimate")]
+fn needed(requests: u32, whole: f32) -> f32 {
+    requests as f32 / whole
+}
+
+/// How full a pool has to be to say how many requests fill it.
+const TELLING: f32 = 0.1;
 
 #[cfg(test)]
 mod tests;
