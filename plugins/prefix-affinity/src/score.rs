@@ -13,7 +13,7 @@ use crate::ttft::{self, Reported};
 pub struct PrefixAffinity {
     config: Config,
     /// What every call reads.
-    table: [Column; 9],
+    table: [Column; 10],
     cached_cpu: Column,
     occupancy: Column,
     rendezvous: Column,
@@ -47,6 +47,7 @@ impl Policy for PrefixAffinity {
                 column("engine.running")?,
                 column("engine.kv_usage")?,
                 column("engine.metrics_age_ms")?,
+                column("limit.requests")?,
             ],
             cached_cpu: column("prefix.cpu_tokens")?,
             occupancy,
@@ -102,14 +103,16 @@ impl PrefixAffinity {
         cached: &[f32],
         table: &Table,
     ) -> Vec<f32> {
-        let [_, rate, ahead, requests, decode_tokens, waiting, running, kv_usage, age_ms] = table.split();
+        let [_, rate, ahead, requests, decode_tokens, waiting, running, kv_usage, age_ms, limit] =
+            table.split();
         let ms_per_token = ttft::ms_per_token(rate, &self.config);
         let mut ttft = ttft::prefill(request.prompt_tokens() as f32, cached, ahead, &ms_per_token);
-        let mut requests = requests.to_vec();
         if cached.iter().any(|cached| *cached > 0.0) {
             let occupancy = endpoints.column(self.occupancy);
-            ttft::add_recomputing(&mut ttft, cached, &ms_per_token, &occupancy, &self.config);
+            ttft::add_recomputing(&mut ttft, cached, &ms_per_token, &occupancy, requests, &self.config);
         }
+        ttft::add_over_limit(&mut ttft, requests, limit, &self.config);
+        let mut requests = requests.to_vec();
         let reported = Reported { waiting, running, kv_usage, age_ms };
         ttft::add_reported(&mut ttft, &mut requests, &reported, &ms_per_token, &self.config);
         if endpoints.profile() != Profile::Prefill {

@@ -30,21 +30,41 @@ pub(crate) fn prefill(prompt: f32, cached: &[f32], ahead: &[f32], ms_per_token: 
     columns.map(|((cached, ahead), ms)| (ahead.max(0.0) + (prompt - cached).max(1.0)) * ms).collect()
 }
 
+#[expect(clippy::cast_precision_loss, reason = "pools have thousands of endpoints, not more")]
+fn mean(values: &[f32]) -> f32 {
+    // In f64, so that the order of the endpoints does not show.
+    let sum: f64 = values.iter().copied().map(f64::from).sum();
+    #[expect(clippy::cast_possible_truncation, reason = "a mean of f32 is in their range")]
+    let mean = (sum / values.len().max(1) as f64) as f32;
+    mean
+}
+
 /// The price of computing again what another endpoint holds. It is no time of this request's, but of all those that
 /// wait behind it, and of those whose caches it displaces: whoever counts only his own time leaves the cache too
 /// soon, makes the next one leave too, and in the end everybody computes everything.
+///
+/// Whoever comes before the endpoint has computed all that is ahead of it, and this prompt, waits longer for it: `ttft`
+/// is that time, when nothing but prefill is in it.
+///
+/// An endpoint that has fewer requests than others and room in its cache is worth its first copy: part of the time is
+/// forgiven there. What it has to compute already still counts, so no second request follows the first.
 pub(crate) fn add_recomputing(
     ttft: &mut [f32],
     cached: &[f32],
     ms_per_token: &[f32],
     occupancy: &[f32],
+    requests: &[f32],
     config: &Config,
 ) {
     let most = cached.iter().copied().fold(0.0, f32::max);
     let waiting_per_ms = config.waiting_per_s / 1_000.0;
-    for (((ttft, cached), ms), full) in ttft.iter_mut().zip(cached).zip(ms_per_token).zip(occupancy) {
+    let busy = mean(requests) * config.idle_ratio;
+    let endpoints = cached.iter().zip(ms_per_token).zip(occupancy).zip(requests);
+    for (ttft, (((cached, ms), full), requests)) in ttft.iter_mut().zip(endpoints) {
         let again = (most - cached) * ms;
-        *ttft += again * (again * waiting_per_ms + full * config.displacing);
+        let idle = if *requests < busy { 1.0 - requests / busy } else { 0.0 };
+        let forgiven = config.warming * idle * (1.0 - full).max(0.0);
+        *ttft += again * (*ttft * waiting_per_ms + full * config.displacing - forgiven);
     }
 }
 
@@ -77,6 +97,15 @@ pub(crate) fn add_reported(
         let over = ((kv - config.kv_free_below) / span).clamp(0.0, 1.0);
         *ttft += foreign_waiting * config.foreign_prompt_tokens * ms + over * over * config.kv_pressure_ms;
         *requests += foreign - foreign_waiting;
+    }
+}
+
+/// Requests beyond what an endpoint serves well at once wait inside its engine, this one behind them. A limit of 0 is
+/// none.
+pub(crate) fn add_over_limit(ttft: &mut [f32], requests: &[f32], limit: &[f32], config: &Config) {
+    for ((ttft, requests), limit) in ttft.iter_mut().zip(requests).zip(limit) {
+        let over = if *limit > 0.0 { (requests + 1.0 - limit).max(0.0) } else { 0.0 };
+        *ttft += over * config.over_limit_ms;
     }
 }
 
@@ -124,6 +153,14 @@ mod tests {
         add_reported(&mut ttft, &mut requests, &reported, &[1.0; 3], &config);
         assert_eq!(ttft, [0.0, 300.0, 0.0]);
         assert_eq!(requests, [5.0, 2.0, 1.0]);
+    }
+
+    #[test]
+    fn only_what_is_over_a_limit_costs() {
+        let mut ttft = vec![0.0; 3];
+        let config = Config { over_limit_ms: 10.0, ..Config::default() };
+        add_over_limit(&mut ttft, &[8.0, 7.0, 9.0], &[8.0, 8.0, 0.0], &config);
+        assert_eq!(ttft, [10.0, 0.0, 0.0]);
     }
 
     #[test]

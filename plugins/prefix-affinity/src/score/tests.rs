@@ -23,9 +23,24 @@ fn a_prefix_is_worth_its_queue_and_no_more() {
             Endpoints::new(2).with("prefix.tokens", [3_000.0, 0.0]).with("load.prefill_tokens", [ahead, 0.0]);
         best(&policy("").score(&prompt(4_000), &endpoints))
     };
-    // 200 ms to compute them, as much again twice for what they displace, and a fifth for those that wait.
-    assert_eq!(at(9_500.0), 0);
-    assert_eq!(at(9_700.0), 1);
+    // 200 ms to compute them, as much again twice for what they displace, and 53 ms for those who come while the 4,000
+    // tokens are computed.
+    assert_eq!(at(9_700.0), 0);
+    assert_eq!(at(9_900.0), 1);
+}
+
+#[test]
+fn where_all_have_queues_a_prefix_is_worth_more() {
+    let at = |more: f32| {
+        let endpoints = Endpoints::new(2)
+            .with("prefix.tokens", [3_000.0, 0.0])
+            .with("load.prefill_tokens", [30_000.0 + more, 30_000.0]);
+        best(&policy("").score(&prompt(4_000), &endpoints))
+    };
+    assert_eq!(at(9_900.0), 0);
+    // Two seconds in which others come, and 200 ms more for each of them.
+    assert_eq!(at(15_700.0), 0);
+    assert_eq!(at(15_900.0), 1);
 }
 
 #[test]
@@ -39,6 +54,22 @@ fn an_empty_cache_is_filled_more_easily_than_a_full_one() {
     };
     assert_eq!(at(0.0), 1);
     assert_eq!(at(1.0), 0);
+}
+
+#[test]
+fn a_new_endpoint_gets_its_first_copies_one_at_a_time() {
+    let at = |requests: f32, ahead: f32, occupancy: f32| {
+        let endpoints = Endpoints::new(3)
+            .with("prefix.tokens", [3_000.0, 3_000.0, 0.0])
+            .with("load.requests", [8.0, 8.0, requests])
+            .with("load.prefill_tokens", [1_000.0, 1_000.0, ahead])
+            .with("prefix.occupancy", [1.0, 1.0, occupancy]);
+        best(&policy("").score(&prompt(3_500), &endpoints))
+    };
+    assert_eq!(at(0.0, 0.0, 0.0), 2);
+    assert_ne!(at(1.0, 3_500.0, 0.0), 2, "one is being computed there");
+    assert_ne!(at(0.0, 0.0, 1.0), 2, "its cache is full of other prefixes");
+    assert_ne!(at(8.0, 0.0, 0.0), 2, "it has as much to do as the others");
 }
 
 #[test]
