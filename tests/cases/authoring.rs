@@ -77,7 +77,7 @@ fn what_is_refused_is_shown_as_far_as_it_can_be() {
 fn the_default_plugins_stand_the_test() {
     for name in ["prefix-affinity", "fairness", "pd-split"] {
         // In a debug build on a busy machine nobody's time is what is tested.
-        let flags = ["--json", "--calls", "2000", "--deadline-ms", "90"];
+        let flags = ["--json", "--calls", "2000", "--deadline-ms", "1000"];
         let (code, said) = plugin("test", &builtin(name), &flags);
         let report = json(&said);
         let failed: Vec<_> =
@@ -118,7 +118,7 @@ fn a_plugin_that_fails_in_service_fails_the_test() {
 
 #[test]
 fn a_plugin_that_remembers_is_told_so() {
-    let failed = failures("remembers", &["--calls", "20000", "--deadline-ms", "90"]);
+    let failed = failures("remembers", &["--calls", "20000", "--deadline-ms", "1000"]);
     let why = |check: &str| failed.iter().find(|(failed, _)| failed == check).map(|(_, why)| why.as_str());
     assert!(why("any instance answers the same").is_some_and(|why| why.contains("`store`")), "{failed:?}");
     assert!(why("memory over 20000 calls").is_some_and(|why| why.contains("bytes a call")), "{failed:?}");

@@ -359,3 +359,56 @@ async fn a_candidate_sees_what_the_plugin_stored_and_keeps_its_own_until_it_is_p
     ask(2).await;
     assert_eq!(seen("remembers").await, 10.0);
 }
+
+#[tokio::test]
+async fn a_file_that_does_harm_gives_way_where_files_are_held_to_the_guardrails() {
+    let place = Place {
+        settings: "[plugins.guardrails]\nfiles = true\nwindow_s = 240\nmin_samples = 10\n".into(),
+        ..Place::of(1).await
+    };
+    let good = guest("rejects");
+    // A custom section changes the digest and nothing else: id 0, its length, a name of one letter.
+    let bad = [&good[..], &[0, 2, 1, b'x']].concat();
+    place.plugins.put("gatekeeper", &good);
+    let router = place.router().await;
+    router.plugin_runs("gatekeeper", &digest(&good)).await;
+    for n in 0..200 {
+        router.chat(&format!("request {n}")).send().await.expect(200).await.bytes().await;
+    }
+    place.plugins.put_file("gatekeeper.toml", b"[config]\nmodels = [\"tiny\"]\n");
+    place.plugins.put("gatekeeper", &bad);
+    // Traffic goes on while it is compiled: what is compared is the time right before.
+    wait::until("the other file is in force", async || {
+        router.chat("meanwhile").send().await.bytes().await;
+        router.plugin("gatekeeper").await.is_some_and(|plugin| plugin["digest"] == digest(&bad))
+    })
+    .await;
+    let shown = wait::until_some("the version before is back", async || {
+        router.chat("refused").send().await.bytes().await;
+        router.plugin("gatekeeper").await.filter(|plugin| plugin["rolled_back"]["digest"] == digest(&bad))
+    })
+    .await;
+    assert!(shown["rolled_back"]["reason"].as_str().unwrap().contains("guardrail errors"), "{shown}");
+    router.plugin_runs("gatekeeper", &digest(&good)).await;
+    router.chat("hello").send().await.expect(200).await.bytes().await;
+}
+
+#[tokio::test]
+async fn flow_control_is_tried_on_whole_pools() {
+    let place = Place::of(1).await;
+    let other = [&builtin("fairness")[..], &[0, 2, 1, b'x']].concat();
+    place.plugins.put_file("fairness.next.toml", b"mode = { pools = [\"p\"] }\n");
+    place.plugins.put("fairness.next", &other);
+    let router = place.router().await;
+    wait::until("it is tried", async || {
+        router.plugin("fairness").await.unwrap()["candidate"]["state"] == "on_trial"
+    })
+    .await;
+    let answer = router.chat("hello").send().await.expect(200).await;
+    let id = answer.request_id().to_owned();
+    answer.bytes().await;
+    let decision = router.decision(&id).await;
+    let placed = decision["answers"].as_array().unwrap();
+    let placed = placed.iter().find(|answer| answer["stage"] == "flow-control").expect("it was placed");
+    assert_eq!((&decision["arm"], &placed["digest"]), (&"candidate".into(), &digest(&other).into()));
+}

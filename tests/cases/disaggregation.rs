@@ -2,7 +2,6 @@
 
 use sluicegate_tests::{Router, SimEngine, Value, json};
 
-/// So slow at prefilling that a long prompt is better prefilled elsewhere, and quick otherwise.
 const SPEED: [&str; 4] = ["--speed-up", "20", "--block-size", "16"];
 
 async fn engine(role: &str) -> SimEngine {
@@ -21,7 +20,8 @@ fn said(answer: &Value) -> String {
 async fn a_long_prompt_is_prefilled_elsewhere_and_answered_the_same() {
     let (prefill, decode, single) = (engine("prefill").await, engine("decode").await, engine("both").await);
     let config = format!(
-        "[[pool]]\nname = \"p\"\nmodels = [\"tiny\"]\nengine = \"vllm\"\nendpoints = [{{ url = \"{}\", role = \"prefill\" }}, \
+        "[[plugin]]\nname = \"pd-split\"\nconfig = {{ mode = \"threshold\" }}\n[[pool]]\nname = \"p\"\nmodels = [\"tiny\"]\n\
+         engine = \"vllm\"\nendpoints = [{{ url = \"{}\", role = \"prefill\" }}, \
          {{ url = \"{}\", role = \"decode\" }}]\n",
         prefill.url(),
         decode.url()
@@ -56,7 +56,8 @@ async fn a_long_prompt_is_prefilled_elsewhere_and_answered_the_same() {
 async fn a_short_prompt_stays_at_the_endpoint_that_decodes() {
     let (prefill, decode) = (engine("prefill").await, engine("decode").await);
     let config = format!(
-        "[[pool]]\nname = \"p\"\nmodels = [\"tiny\"]\nengine = \"vllm\"\nendpoints = [{{ url = \"{}\", role = \"prefill\" }}, \
+        "[[plugin]]\nname = \"pd-split\"\nconfig = {{ mode = \"threshold\" }}\n[[pool]]\nname = \"p\"\nmodels = [\"tiny\"]\n\
+         engine = \"vllm\"\nendpoints = [{{ url = \"{}\", role = \"prefill\" }}, \
          {{ url = \"{}\", role = \"decode\" }}]\n",
         prefill.url(),
         decode.url()
@@ -72,7 +73,8 @@ async fn a_short_prompt_stays_at_the_endpoint_that_decodes() {
 async fn without_its_prefill_endpoint_a_request_is_served_all_the_same() {
     let (prefill, decode) = (engine("prefill").await, engine("decode").await);
     let config = format!(
-        "[[pool]]\nname = \"p\"\nmodels = [\"tiny\"]\nengine = \"vllm\"\nendpoints = [{{ url = \"{}\", role = \"prefill\" }}, \
+        "[[plugin]]\nname = \"pd-split\"\nconfig = {{ mode = \"threshold\" }}\n[[pool]]\nname = \"p\"\nmodels = [\"tiny\"]\n\
+         engine = \"vllm\"\nendpoints = [{{ url = \"{}\", role = \"prefill\" }}, \
          {{ url = \"{}\", role = \"decode\" }}]\n",
         prefill.url(),
         decode.url()

@@ -2,11 +2,16 @@
 
 use std::time::Duration;
 
-use sluicegate_tests::{Answer, Engine, Live, Metrics, Reply, Router, wait};
+use sluicegate_tests::{Answer, Engine, Live, Metrics, PluginDir, Reply, Router, builtin, wait};
 use tokio::task::JoinHandle;
 
 /// A pool of one engine that takes one request at a time and is busy with one, until the handle is dropped.
 async fn busy(queue: &str) -> (Engine, Router, Live) {
+    busy_with(queue, None).await
+}
+
+/// The same with a plugin directory.
+async fn busy_with(queue: &str, plugins: Option<&PluginDir>) -> (Engine, Router, Live) {
     let engine = Engine::start().await;
     engine.report_nothing();
     engine.always(Reply::says("done").after(Duration::from_millis(5)));
@@ -15,21 +20,17 @@ async fn busy(queue: &str) -> (Engine, Router, Live) {
          [[pool]]\nname = \"p\"\nendpoints = [\"{}\"]\n{queue}\n",
         engine.url()
     );
-    let router = Router::with(config).start().await;
+    let router = Router::with(config);
+    let router = match plugins {
+        Some(plugins) => router.plugins(plugins).start().await,
+        None => router.start().await,
+    };
     let live = engine.next_live();
     let in_the_way = router.chat("in the way").streamed();
     tokio::spawn(async move { in_the_way.send().await.bytes().await });
     engine.received_at_least(1).await;
-    full(&router).await;
+    router.is_full().await;
     (engine, router, live)
-}
-
-async fn full(router: &Router) {
-    wait::until("the pool is known to be full", async || {
-        let pools = router.admin_json("/endpoints").await;
-        pools["pools"][0]["queue"]["saturation"].as_f64().is_some_and(|saturation| saturation >= 1.0)
-    })
-    .await;
 }
 
 async fn waiting(router: &Router, count: f64) {
@@ -138,10 +139,42 @@ async fn what_an_engine_reports_fills_and_empties_the_pool() {
     let router = Router::with(format!("[[pool]]\nname = \"p\"\nendpoints = [\"{}\"]\n", engine.url()));
     let router = router.start().await;
     engine.report(Metrics::full());
-    full(&router).await;
+    router.is_full().await;
     let ask = tokio::spawn(router.chat("patience").send());
     waiting(&router, 1.0).await;
     assert!(engine.received().is_empty());
     engine.report(Metrics::default());
     ask.await.unwrap().expect(200).await;
+}
+
+/// Flow control under other bytes is the same policy: it would have served the same flow next in every round.
+#[tokio::test]
+async fn a_shadow_of_flow_control_says_whom_it_would_have_served_next() {
+    let plugins = PluginDir::new();
+    // A custom section changes the digest and nothing else: id 0, its length, a name of one letter.
+    let other = [&builtin("fairness")[..], &[0, 2, 1, b'x']].concat();
+    plugins.put_file("fairness.next.toml", b"[config]\nheadroom = 0.0\nfull_requests = 1.0\n");
+    plugins.put("fairness.next", &other);
+    let (engine, router, live) = busy_with("", Some(&plugins)).await;
+    let shadow = async || router.plugin("fairness").await.unwrap()["candidate"]["shadow"].clone();
+    wait::until("it is in shadow", async || {
+        router.plugin("fairness").await.unwrap()["candidate"]["mode"] == "shadow"
+    })
+    .await;
+    let mut asks = Vec::new();
+    for name in ["a", "b", "c"] {
+        for _ in 0..4 {
+            asks.push(tokio::spawn(router.chat(name).header("x-llm-d-inference-fairness-id", name).send()));
+        }
+        waiting(&router, asks.len() as f64).await;
+    }
+    order(&engine, live, asks).await;
+    let said = wait::until_some("it was asked", async || {
+        let shadow = shadow().await;
+        (shadow["agreement"]["select"]["agree"].as_u64()? > 0).then_some(shadow)
+    })
+    .await;
+    assert!(said["agreement"]["flow-control"]["agree"].as_u64() > Some(0), "{said}");
+    assert_eq!(said["agreement"]["select"]["differ"], 0, "{said}");
+    assert!(said["last_order"].is_object() || said["last_order"].is_array(), "{said}");
 }

@@ -318,7 +318,7 @@ async fn what_is_dropped_is_counted() {
         ("scorer", "log-flood", "log_line"),
         ("scorer", "metric-flood", "series"),
         ("scorer", "label-flood", "series"),
-        ("scorer", "store-flood", "store_write"),
+        ("scorer", "store-fill", "store_write"),
         ("configure", "long-column", "column"),
         ("configure", "column-flood", "column"),
         ("configure", "text-flood", "text"),

@@ -44,6 +44,69 @@ async fn the_same_traffic_has_the_same_outcome_and_policies_show() {
 }
 
 #[tokio::test]
+async fn engines_that_prefill_for_others_are_replayed_too() {
+    let mixed = "--prefill 2 --long-share 0.5 --long-tokens 6000";
+    let (one, again) = tokio::join!(replayed(mixed), replayed(mixed));
+    assert_eq!(one, again);
+    assert_eq!((&one["requests"], &one["failed"]), (&json!(300), &json!(0)));
+    let answered: Vec<&String> = one["endpoints"].as_object().unwrap().keys().collect();
+    assert_eq!(answered, ["engine-2", "engine-3"]);
+    let folder = tempdir().unwrap();
+    let never = folder.path().join("never.toml");
+    fs::write(&never, "[[plugin]]\nname = \"pd-split\"\nconfig = { mode = \"never\" }\n").unwrap();
+    let whole = replayed(&format!("{mixed} --config {}", never.display())).await;
+    let tpot = |report: &Value| report["tpot_ms"]["p50"].as_f64().unwrap();
+    assert!(tpot(&one) < tpot(&whole), "{one} {whole}");
+}
+
+/// How many requests each engine got; one that got none is not named.
+fn counts(report: &Value) -> Vec<u64> {
+    report["endpoints"].as_object().unwrap().values().map(|count| count.as_u64().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_burst_of_equal_requests_spreads_over_idle_engines() {
+    let burst = "--engines 8 --requests 256 --concurrency 256 --groups 1 --prefix-tokens 2000 --question-tokens 0 \
+                 --output-tokens 5";
+    let (code, text, problem) = sim(&format!("replay --json {burst}")).await;
+    assert_eq!(code, Some(0), "{problem}");
+    let report: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(counts(&report).len(), 8, "{report}");
+    assert!(counts(&report).iter().all(|count| (24..=40).contains(count)), "{report}");
+}
+
+#[tokio::test]
+async fn equal_prompts_that_come_together_are_placed_together() {
+    let rollouts = "--engines 8 --requests 512 --concurrency 512 --groups 64 --prefix-tokens 1000 --question-tokens 0 \
+                    --output-tokens 5";
+    let (code, text, problem) = sim(&format!("replay --json {rollouts}")).await;
+    assert_eq!(code, Some(0), "{problem}");
+    let report: Value = serde_json::from_str(&text).unwrap();
+    // Of eight equal prompts seven are found: 87.5 % at best.
+    assert!(report["cache_hit_rate"].as_f64().unwrap() > 0.7, "{report}");
+    assert!(counts(&report).iter().all(|count| (32..=128).contains(count)), "{report}");
+}
+
+#[tokio::test]
+async fn an_engine_that_joins_gets_its_share_and_no_herd() {
+    let chats = "--engines 4 --sessions 32 --concurrency 32 --turns 4 --groups 4 --prefix-tokens 2000 \
+                 --question-tokens 300 --output-tokens 30 --duration 12";
+    let joining = |after: &str| format!("replay --json {chats} --joining 1 --joining-after {after}");
+    let (soon, never) = (joining("4"), joining("100"));
+    let (with, without) = tokio::join!(sim(&soon), sim(&never));
+    assert_eq!((with.0, without.0), (Some(0), Some(0)), "{} {}", with.2, without.2);
+    let (with, without): (Value, Value) =
+        (serde_json::from_str(&with.1).unwrap(), serde_json::from_str(&without.1).unwrap());
+    let [joined, all] =
+        [&with["endpoints"]["engine-3"], &with["requests"]].map(|n| n.as_f64().unwrap_or(0.0));
+    // It is there for two thirds of the time, and a quarter of the pool.
+    let share = joined / (all * 2.0 / 3.0);
+    assert!((0.1..0.4).contains(&share), "{with}");
+    let p99 = |report: &Value| report["ttft_ms"]["p99"].as_f64().unwrap();
+    assert!(p99(&with) < p99(&without) * 1.5, "{with} {without}");
+}
+
+#[tokio::test]
 async fn a_configuration_that_is_wrong_is_told_with_its_line() {
     let folder = tempdir().unwrap();
     let file = folder.path().join("wrong.toml");

@@ -69,8 +69,8 @@ async fn a_client_that_goes_away_cancels_its_request_at_the_engine() {
     live.gone().await;
     wait::until("the engine sees that its asker went away", async || engine.only().gone()).await;
     wait::until("no load is left", async || {
-        router.endpoint(&engine.id()).await["load"]
-            == json!({"requests": 0, "prefill_tokens": 0, "decode_tokens": 0})
+        let load = &router.endpoint(&engine.id()).await["load"];
+        ["requests", "prefill_tokens", "decode_tokens"].iter().all(|what| load[what] == 0)
     })
     .await;
 }

@@ -72,6 +72,20 @@ async fn a_decision_shows_the_length_that_the_engine_reports() {
 }
 
 #[tokio::test]
+async fn nothing_is_tokenized_that_no_policy_asks_for() {
+    let folder = model(TEMPLATE);
+    let engine = SimEngine::with(&["--speed-up", "100"]).await;
+    let off = ["prefix-affinity", "pd-split"]
+        .map(|name| format!("[[plugin]]\nname = \"{name}\"\nmode = \"off\"\n"));
+    let config = config(&[engine.url()], folder.path(), &format!("tokenize_ms = 10000\n{}", off.concat()));
+    let router = Router::with(config).start().await;
+    let body = json!({"model": "tiny", "max_tokens": 1, "messages": [{"role": "user", "content": "Hello"}]});
+    let decision = decided(&router, "/v1/chat/completions", "chat", body.to_string()).await;
+    assert_eq!(decision["tokenizer"], Value::Null);
+    assert_eq!(decision["prompt_tokens_exact"], false);
+}
+
+#[tokio::test]
 async fn a_real_engine_counts_the_same_tokens() {
     let engine = LlamaServer::start().await;
     let config = config(&[engine.url()], &places::model(), "tokenize_ms = 10000");

@@ -10,31 +10,75 @@ fn said(answer: &Value) -> String {
     answer["choices"][0]["text"].as_str().unwrap_or_default().to_owned()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "needs vLLM: cargo xtask test --engines"]
-async fn vllm_hands_a_prefilled_prompt_to_another_vllm() {
-    let (prefill, decode) = tokio::join!(VllmServer::start(), VllmServer::start());
-    let config = format!(
-        "[scrape]\ntimeout_ms = 10000\n[[pool]]\nname = \"p\"\nengine = \"vllm\"\nblock_tokens = 32\nendpoints = [\
+/// A router that always splits, with what two servers of their own do.
+async fn splitting(prefill: &VllmServer, decode: &VllmServer) -> Router {
+    Router::with(format!(
+        "[scrape]\ntimeout_ms = 10000\n[[plugin]]\nname = \"pd-split\"\nconfig = {{ mode = \"always\" }}\n\
+         [[pool]]\nname = \"p\"\nengine = \"vllm\"\nblock_tokens = 32\nfirst_byte_timeout_ms = 20000\n\
+         idle_timeout_ms = 20000\nendpoints = [\
          {{ url = \"{}\", role = \"prefill\" }}, {{ url = \"{}\", role = \"decode\" }}]\n",
         prefill.url(),
         decode.url()
-    );
-    let router = Router::with(config).start().await;
-    let body =
-        json!({"model": "tiny", "prompt": question("pd"), "max_tokens": 6, "temperature": 0}).to_string();
+    ))
+    .start()
+    .await
+}
 
-    let request = router.post("/v1/completions", body.clone()).header("x-request-id", "split");
-    let split = said(&request.send().await.expect(200).await.json().await);
-    let alone = sluicegate_tests::post(format!("{}/v1/completions", prefill.url()), body);
-    assert_eq!(split, said(&alone.send().await.expect(200).await.json().await));
-    let decision = router.decision("split").await;
-    assert_eq!(decision["prefill"], prefill.url().trim_start_matches("http://"), "{decision:#}");
-    let page = sluicegate_tests::get(format!("{}/metrics", decode.url())).send().await.text().await;
-    let moved = page.lines().find(|line| {
+/// What is answered to a question about this number. Odd ones are asked as a stream.
+async fn ask(url: String, about: usize) -> String {
+    let stream = about % 2 == 1;
+    let prompt = question(&format!("k{about}"));
+    let body =
+        json!({"model": "tiny", "prompt": prompt, "max_tokens": 6, "temperature": 0, "stream": stream});
+    let request = sluicegate_tests::post(format!("{url}/v1/completions"), body.to_string());
+    let answer = request.header("x-request-id", &format!("r{about}")).send().await.expect(200).await;
+    if !stream {
+        return said(&answer.json().await);
+    }
+    let events = answer.events().await;
+    events
+        .iter()
+        .filter_map(|event| serde_json::from_str::<Value>(event).ok())
+        .map(|event| said(&event))
+        .collect()
+}
+
+/// Prompt tokens that a server has taken from another.
+async fn taken_over(server: &VllmServer) -> f64 {
+    let page = sluicegate_tests::get(format!("{}/metrics", server.url())).send().await.text().await;
+    let moved = page.lines().filter(|line| {
         line.starts_with("vllm:prompt_tokens_by_source_total") && line.contains("external_kv_transfer")
     });
-    assert!(moved.is_some_and(|line| !line.ends_with(" 0.0")), "{moved:?}");
+    moved.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs vLLM: cargo xtask test --engines"]
+async fn vllm_hands_prompts_to_another_and_answers_the_same_when_its_prefill_is_killed_in_the_middle() {
+    let (prefill, decode) = tokio::join!(VllmServer::start(), VllmServer::start());
+    let router = splitting(&prefill, &decode).await;
+    // Whole and as a stream: what a single server says, and every prompt by transfer.
+    for about in 0..4 {
+        let before = taken_over(&decode).await;
+        let split = ask(router.url(""), about).await;
+        let decision = router.decision(&format!("r{about}")).await;
+        assert_eq!(decision["prefill"], prefill.url().trim_start_matches("http://"), "{decision:#}");
+        assert!(taken_over(&decode).await > before + 500.0);
+        assert_eq!(split, ask(prefill.url(), about).await);
+        assert!(!split.is_empty());
+    }
+    let outcome = async |name| router.metric("sluicegate_splits_total", &[("outcome", name)]).await;
+    assert!((outcome("split").await - 4.0).abs() < 0.1);
+
+    let clients: Vec<_> = (4..12).map(|about| (about, tokio::spawn(ask(router.url(""), about)))).collect();
+    wait::until("the first are split", async || outcome("split").await > 4.5).await;
+    drop(prefill);
+    for (about, client) in clients {
+        assert_eq!(client.await.unwrap(), ask(decode.url(), about).await, "{about}");
+    }
+    assert_eq!(ask(router.url(""), 12).await, ask(decode.url(), 12).await);
+    assert!(router.metric("sluicegate_split_leases", &[]).await.abs() < 0.5);
+    assert!(router.metric("sluicegate_endpoint_requests", &[]).await.abs() < 0.5);
 }
 
 fn cached(answer: &Value) -> u64 {

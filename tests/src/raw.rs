@@ -35,6 +35,11 @@ impl RawConnection {
         self.stream.shutdown().await.unwrap();
     }
 
+    /// Goes away without a goodbye: what was not read or sent is lost.
+    pub fn reset(self) {
+        let _ = self.stream.set_zero_linger();
+    }
+
     /// Reads until `end` has arrived or the other side closes.
     pub async fn read_until(&mut self, end: &str) -> String {
         let mut read = Vec::new();

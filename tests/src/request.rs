@@ -35,9 +35,10 @@ impl Request {
     /// A request of any method.
     ///
     /// # Panics
-    /// When the URL is not `http://AUTHORITY…`.
+    /// When the URL is not `http://AUTHORITY…`, nor that of TLS or a Unix socket, which [`crate::Over`] goes through.
     pub fn new(method: Method, url: &str, body: Bytes) -> Self {
-        let rest = url.strip_prefix("http://").unwrap_or_else(|| panic!("no http URL: {url}"));
+        let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
+        let rest = rest.unwrap_or_else(|| panic!("no http URL: {url}"));
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let path = if path.is_empty() { "/" } else { path };
         let inner =
@@ -64,6 +65,10 @@ impl Request {
         body[key] = value.into();
         *self.inner.body_mut() = body.to_string().into();
         self
+    }
+
+    pub(crate) fn into_inner(self) -> http::Request<Bytes> {
+        self.inner
     }
 
     /// Asks for a stream.
@@ -124,6 +129,19 @@ impl Connection {
         patiently("the connection to be free", self.sender.ready()).await.expect("the connection is closed");
         let response = patiently("an answer", self.sender.send_request(request.inner.map(Full::new))).await;
         Answer::new(response.expect("no answer"), None)
+    }
+
+    /// The same where the connection may be closed before there is an answer.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub async fn try_send(&mut self, request: Request) -> Result<Answer, String> {
+        let sending = async {
+            self.sender.ready().await?;
+            self.sender.send_request(request.inner.map(Full::new)).await
+        };
+        let response = patiently("an answer", sending).await.map_err(|error| error.to_string())?;
+        Ok(Answer::new(response, None))
     }
 
     async fn send_last(mut self, request: Request) -> Answer {

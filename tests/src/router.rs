@@ -12,6 +12,9 @@ use crate::engine::Engine;
 use crate::request::{Request, get, post};
 use crate::{PluginDir, places, wait};
 
+/// A free port.
+const ANYWHERE: &str = "127.0.0.1:0";
+
 /// A router on free ports; killed when it is dropped, and its log shown if the test is failing.
 #[derive(Debug)]
 pub struct Router {
@@ -19,7 +22,7 @@ pub struct Router {
     url: String,
     admin: String,
     /// Where it runs; goes with it.
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 /// A router to be started.
@@ -30,6 +33,7 @@ pub struct RouterBuilder {
     through: Vec<String>,
     flags: Vec<String>,
     config: Option<String>,
+    listen: String,
     ready: bool,
 }
 
@@ -42,13 +46,14 @@ impl Router {
     /// The same, before anything that has a URL.
     pub fn to_urls(urls: &[String]) -> RouterBuilder {
         let flags = urls.iter().flat_map(|url| ["--backend".to_owned(), url.clone()]).collect();
-        RouterBuilder { through: Vec::new(), flags, config: None, ready: true }
+        RouterBuilder { through: Vec::new(), flags, config: None, listen: ANYWHERE.into(), ready: true }
     }
 
     /// One with this configuration file. `[scrape]` is set so that engines are asked twenty times a second,
     /// unless the text has its own.
     pub fn with(config: impl Into<String>) -> RouterBuilder {
-        RouterBuilder { through: Vec::new(), flags: Vec::new(), config: Some(config.into()), ready: true }
+        let (through, flags, config) = (Vec::new(), Vec::new(), Some(config.into()));
+        RouterBuilder { through, flags, config, listen: ANYWHERE.into(), ready: true }
     }
 
     /// The URL of a path.
@@ -74,6 +79,10 @@ impl Router {
 
     /// A `POST` of a body.
     pub fn post(&self, path: &str, body: impl Into<bytes::Bytes>) -> Request {
+        // Through a Unix socket no host is meant.
+        if self.url.starts_with("unix:") {
+            return post(format!("http://localhost{path}"), body);
+        }
         post(self.url(path), body)
     }
 
@@ -115,6 +124,32 @@ impl Router {
         line.trim().parse().unwrap()
     }
 
+    /// Writes another configuration over its file, as an editor does: whole, by a rename.
+    ///
+    /// # Panics
+    /// When it cannot be written.
+    pub fn write_config(&self, config: &str) {
+        let file = self.folder.path().join(CONFIG);
+        let part = file.with_extension("part");
+        fs::write(&part, complete(config)).unwrap();
+        fs::rename(part, file).unwrap();
+    }
+
+    /// Where it runs, and keeps its state unless its configuration says otherwise.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Sends it a signal, such as `HUP`.
+    ///
+    /// # Panics
+    /// When there is no `kill` on this machine.
+    pub fn signal(&self, name: &str) {
+        let pid = self.program.pid().to_string();
+        assert!(Command::new("kill").args([&format!("-{name}"), &pid]).status().unwrap().success());
+    }
+
     /// The process that it is.
     #[must_use]
     pub fn pid(&self) -> u32 {
@@ -135,13 +170,17 @@ impl Router {
         self.program.ended().await
     }
 
+    /// Waits until it ends by itself; says whether well.
+    pub async fn ended(&mut self) -> bool {
+        self.program.ended().await
+    }
+
     /// Asks it to end and does not wait.
     ///
     /// # Panics
     /// When there is no `kill` on this machine.
     pub fn ask_to_end(&self) {
-        let pid = self.program.pid().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        self.signal("TERM");
     }
 }
 
@@ -161,6 +200,12 @@ impl RouterBuilder {
     /// wait for it.
     pub fn through(mut self, command: &[&str]) -> Self {
         self.through = command.iter().map(|part| (*part).to_owned()).collect();
+        self
+    }
+
+    /// Where clients connect.
+    pub fn listen(mut self, place: &str) -> Self {
+        self.listen = place.to_owned();
         self
     }
 
@@ -190,23 +235,26 @@ impl RouterBuilder {
                 command
             }
         };
-        command.args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]).args(&self.flags);
+        command.args(["serve", "--listen", &self.listen, "--admin", "127.0.0.1:0"]).args(&self.flags);
         command.current_dir(folder.path()).env_remove("RUST_LOG");
         if let Some(config) = &self.config {
-            let file = folder.path().join("sluicegate.toml");
+            let file = folder.path().join(CONFIG);
             fs::write(&file, complete(config)).unwrap();
             command.arg("--config").arg(&file);
         }
         let mut program = Program::start(&mut command);
         let url = program.line("listening on ").await;
         let admin = program.line("admin on ").await;
-        let router = Router { program, url, admin, _folder: folder };
+        let router = Router { program, url, admin, folder };
         if self.ready {
             wait::until("the router is ready", async || router.admin("/readyz").await.status() == 200).await;
         }
         router
     }
 }
+
+/// The name of its configuration file.
+const CONFIG: &str = "sluicegate.toml";
 
 fn complete(config: &str) -> String {
     if config.contains("[scrape]") {

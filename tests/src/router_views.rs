@@ -29,6 +29,32 @@ impl Router {
         all["plugins"].as_array().expect("no list").iter().find(|plugin| plugin["name"] == name).cloned()
     }
 
+    /// Waits until the first pool is known to be full.
+    pub async fn is_full(&self) {
+        wait::until("the pool is known to be full", async || {
+            let pools = self.admin_json("/endpoints").await;
+            pools["pools"][0]["queue"]["saturation"].as_f64().is_some_and(|saturation| saturation >= 1.0)
+        })
+        .await;
+    }
+
+    /// Waits until the configuration was applied for the `nth` time.
+    pub async fn config_applied(&self, nth: u64) {
+        wait::until(&format!("the configuration is applied {nth} times"), async || {
+            self.admin_json("/config").await["reload"]["applied"] == nth
+        })
+        .await;
+    }
+
+    /// Waits until a change of the configuration is refused; says why.
+    pub async fn config_refused(&self) -> String {
+        wait::until_some("the configuration is refused", async || {
+            let config = self.admin_json("/config").await;
+            config["reload"]["problem"].as_str().map(str::to_owned)
+        })
+        .await
+    }
+
     /// Waits until the version with this digest of a plugin is in force.
     pub async fn plugin_runs(&self, name: &str, digest: &str) -> Value {
         let what = format!("version {digest} of plugin {name} is in force");

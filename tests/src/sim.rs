@@ -64,6 +64,11 @@ impl SimEngine {
         post(format!("{}/sim/kv-events", self.url), body).send().await.expect(200).await;
     }
 
+    /// Goes wrong from now on: a fault as `/sim/faults` takes it.
+    pub async fn fault(&self, fault: Value) {
+        post(format!("{}/sim/faults", self.url), fault.to_string()).send().await.expect(200).await;
+    }
+
     /// What it knows of itself.
     pub async fn state(&self) -> Value {
         get(format!("{}/sim/state", self.url)).send().await.expect(200).await.json().await

@@ -16,13 +16,13 @@ pub struct VllmServer {
 }
 
 /// vLLM imports torch three times before it answers.
-const STARTS: std::time::Duration = std::time::Duration::from_secs(300);
+const STARTS: std::time::Duration = std::time::Duration::from_secs(900);
 
 impl VllmServer {
     /// Starts one and waits until it answers, which takes a minute or two.
     ///
     /// # Panics
-    /// When it does not answer within five minutes.
+    /// When it does not answer within a quarter of an hour.
     pub async fn start() -> Self {
         Self::with(&[]).await
     }
@@ -40,7 +40,7 @@ impl VllmServer {
     /// One with these flags besides; the last of a name counts.
     ///
     /// # Panics
-    /// When it does not answer within five minutes.
+    /// When it does not answer within a quarter of an hour.
     pub async fn with(flags: &[&str]) -> Self {
         let [port, side_channel] = [free_port().await, free_port().await];
         let transfer = r#"{"kv_connector":"NixlConnector","kv_role":"kv_both","kv_buffer_device":"cpu"}"#;

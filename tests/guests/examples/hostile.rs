@@ -80,6 +80,11 @@ fn act(how: &str) {
         "store-flood" => (0_u64..).for_each(|n| {
             let _ = store::set(&n.to_string(), &[7; 65_536], None);
         }),
+        // As much in the end, and no call of it takes long.
+        "store-fill" => (0..4).for_each(|_| {
+            let n = store::add("filled", 1, None).unwrap_or(0);
+            let _ = store::set(&n.to_string(), &[7; 65_536], None);
+        }),
         "long-log" => log::info(&"x".repeat(BOMB)),
         "long-name" => metrics::count(&"x".repeat(BOMB), &[], 1),
         "long-key" => {

@@ -70,6 +70,12 @@ impl Reply {
         Self(Kind::Plain { status, headers, body: body.into() })
     }
 
+    /// This very stream of events.
+    #[must_use]
+    pub fn events(stream: &str) -> Self {
+        Self::plain(200, stream.to_owned()).with("content-type", "text/event-stream")
+    }
+
     /// With this header.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
