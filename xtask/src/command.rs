@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::plugins::{self, What};
 use crate::workspace::Workspace;
-use crate::{bench, demo, fuzz, languages, layers, test};
+use crate::{bench, demo, dist, fuzz, languages, layers, soak, test};
 
 /// Shown with every mistake.
 pub(crate) const USAGE: &str = "\
@@ -15,13 +15,17 @@ usage: cargo xtask COMMAND
   guests [NAME…]                    builds the guests of the tests into target/guests-wasm
   languages                         builds the plugins of tests/languages into target/languages-wasm
   layers                            checks who imports whom, and the length of files
-  bench [policies] [proxy] [languages] [tokens] [swaps [--swaps N] [--json]] [routing] [index]   the benchmarks, as ratios
-  bench routing [--workload NAME] [--router NAME] [--config FILE] [--trace FILE]
+  dist                              builds the programs as they are given to others into target/dist (minutes)
+  bench [policies] [proxy] [languages] [tokens] [exact] [swaps [--swaps N] [--json]] [upgrade] [routing] [fairness] [split] [index]   the benchmarks, as ratios
+  bench proxy [--arm NAME] [--rounds N] [--seconds N]
+                                    what a request costs, beside proxies and routers of others
+  bench routing [--workload NAME] [--router NAME] [--config FILE] [--trace FILE] [--precise] [--tokenizer FOLDER]
                 [--engine URL… --model NAME] [--json]
                                     what clients get from each router, ours and others', on the same traffic
-  fuzz load|kv_events|prompt [--minutes N]
-                                    fuzzes the loading of plugins, the messages of engines about their caches, or the
-                                    bodies of requests, for 5 minutes unless told otherwise";
+  fuzz load|kv_events|prompt|answer|splice|metrics|config|snapshot [--minutes N]
+                                    fuzzes the loading of plugins, the messages of engines about their caches, the
+                                    bodies of requests, …, for 5 minutes unless told otherwise
+  soak [--minutes N]                random faults for 20 minutes unless told otherwise, and a look at what is left";
 
 /// What to do.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,10 +42,14 @@ pub(crate) enum Command {
     Languages,
     /// Who imports whom.
     Layers,
+    /// The programs as they are given to others.
+    Dist,
     /// The benchmarks.
     Bench(Vec<String>),
     /// A fuzz target.
     Fuzz(fuzz::Options),
+    /// Random faults, for so many minutes.
+    Soak(u32),
 }
 
 /// Reads the command line.
@@ -59,8 +67,10 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Command, Error> {
         "guests" => Ok(Command::Guests(rest.to_vec())),
         "languages" => none(rest).map(|()| Command::Languages),
         "layers" => none(rest).map(|()| Command::Layers),
+        "dist" => none(rest).map(|()| Command::Dist),
         "bench" => Ok(Command::Bench(rest.to_vec())),
         "fuzz" => fuzz::Options::parse(rest).map(Command::Fuzz),
+        "soak" => soak::minutes(rest).map(Command::Soak),
         other => Err(Error::Usage(format!("no command is named `{other}`"))),
     }
 }
@@ -79,8 +89,13 @@ impl Command {
             Self::Guests(names) => Ok(plugins::build(workspace.root(), What::Guests(names)).map(drop)?),
             Self::Languages => languages::build(&workspace).map(drop),
             Self::Layers => layers::check(&workspace),
+            Self::Dist => {
+                dist::build(&workspace)?.iter().for_each(|program| println!("{}", program.display()));
+                Ok(())
+            }
             Self::Bench(filter) => bench::run_benches(&workspace, &filter),
             Self::Fuzz(options) => fuzz::run_fuzz(&workspace, &options),
+            Self::Soak(minutes) => soak::run_soak(&workspace, minutes),
         }
     }
 }

@@ -13,7 +13,8 @@ use crate::run::{cargo, run, say};
 use crate::workspace::Workspace;
 
 /// The targets.
-const TARGETS: [&str; 3] = ["load", "kv_events", "prompt"];
+const TARGETS: [&str; 8] =
+    ["load", "kv_events", "prompt", "snapshot", "answer", "splice", "metrics", "config"];
 /// Bytes of an input. The guests of the tests have some tens of thousands.
 const MAX_LEN: usize = 300_000;
 /// Seconds that one input may take. Loading is bounded to some five of CPU time, and machines are busy.

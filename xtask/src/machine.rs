@@ -35,6 +35,8 @@ pub(crate) const CLANG_WASM: Program = Program {
 
 /// The baseline of the proxy's benchmark, and its engines.
 pub(crate) const NGINX: Program = Program { name: "nginx", probe: &["-v"], packages: "nginx-light" };
+/// A proxy that it is measured beside.
+pub(crate) const HAPROXY: Program = Program { name: "haproxy", probe: &["-v"], packages: "haproxy" };
 /// The load of the proxy's benchmark.
 pub(crate) const WRK: Program = Program { name: "wrk", probe: &[], packages: "wrk" };
 

@@ -3,6 +3,7 @@
 mod bench;
 mod command;
 mod demo;
+mod dist;
 mod engines;
 mod error;
 mod fuzz;
@@ -11,6 +12,7 @@ mod layers;
 mod machine;
 mod plugins;
 mod run;
+mod soak;
 mod stamp;
 mod test;
 mod test_env;

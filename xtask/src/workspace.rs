@@ -28,6 +28,11 @@ impl Workspace {
         self.root.join("target").join(name)
     }
 
+    /// A binary of the profile that is given to others.
+    pub(crate) fn dist(&self, name: &str) -> PathBuf {
+        self.build.join("dist").join(name)
+    }
+
     /// A binary of the release profile.
     pub(crate) fn release(&self, name: &str) -> PathBuf {
         self.build.join("release").join(name)

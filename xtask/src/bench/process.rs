@@ -24,11 +24,13 @@ impl Server {
     pub(crate) fn anywhere(command: &[&str], port: u16, log: &Path) -> Result<Self, Error> {
         let shown = command.join(" ");
         let (program, arguments) = command.split_first().unwrap_or((&"", &[]));
-        let out = fs::File::create(log).map_err(Error::io(format!("cannot write {}", log.display())))?;
+        // What it keeps from run to run lies beside its log.
+        let folder = log.parent().unwrap_or(Path::new("."));
+        let out = fs::create_dir_all(folder).and_then(|()| fs::File::create(log));
+        let out = out.map_err(Error::io(format!("cannot write {}", log.display())))?;
         let child = Command::new(program)
             .args(arguments)
-            // What it keeps from run to run lies beside its log.
-            .current_dir(log.parent().unwrap_or(Path::new(".")))
+            .current_dir(folder)
             // Closed when this process ends, however it does: engines that watch it end too.
             .stdin(Stdio::piped())
             .stdout(Stdio::null())

@@ -1,10 +1,11 @@
 //! The layers of the host's modules, lowest first.
 
 const LAYERS: &[&[&str]] = &[
-    &["types", "clock"],
-    &["config", "api", "pool", "prefix", "tokens"],
+    &["types", "clock", "files"],
+    &["audit", "config", "api", "pool", "prefix", "tokens", "snapshot"],
     &["policy"],
-    &["route", "flow", "disagg"],
+    &["route", "flow", "disagg", "tenants"],
+    &["net"],
     &["plugin", "discovery", "scrape", "kv_events", "telemetry"],
     &["proxy", "admin", "calibrate"],
     // All of them wire parts together; each wires what the one before offers.

@@ -6,27 +6,44 @@
 //! tokens that the engines found in their caches, time to first token, requests answered a second.
 
 mod report;
-mod routers;
 mod workloads;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use self::report::{Outcome, Table};
-use self::routers::{ROUTERS, Router};
 use self::workloads::{Traffic, WORKLOADS, Workload};
+use super::ask;
 use super::process::Server;
 use super::proxy::{address, free_ports, text};
+use super::routers::{self, Place, Router};
 use crate::error::Error;
 use crate::run::{say, show};
+use crate::test_env;
 use crate::workspace::Workspace;
 
 /// Engines behind each router.
 const ENGINES: usize = 8;
 /// What one engine is: 15,000 prompt tokens a second and room for 154,000 tokens of KV cache, so that 150 prompts of
 /// 6,000 tokens fill three quarters of all eight together.
-const ENGINE: &[&str] =
-    &["--prefill-rate", "15000", "--num-blocks", "9600", "--max-num-seqs", "128", "--until-stdin-closes"];
+const ENGINE: &[&str] = &["--prefill-rate", "15000", "--num-blocks", "9600"];
+/// The same where it counts the tokens of the tests' model, which makes two and a half of four bytes of words that are
+/// none.
+const TOKEN_ENGINE: &[&str] =
+    &["--prefill-rate", "37500", "--num-blocks", "24000", "--max-num-batched-tokens", "20480"];
+
+/// Where engines publish what they cache: they say where that is.
+const ANYWHERE: &str = "tcp://127.0.0.1:0";
+
+/// The routers; the first is what ratios are against.
+static ROUTERS: [Router; 6] = [
+    routers::ROUND_ROBIN,
+    routers::LEAST_LOADED,
+    routers::OURS,
+    routers::SGLANG,
+    routers::VLLM,
+    routers::SMG,
+];
 
 /// What to measure.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,8 +60,19 @@ pub(crate) struct Options {
     pub(crate) engines: Vec<String>,
     /// The model that they serve.
     pub(crate) model: Option<String>,
+    /// Engines count the tokens of a model and publish what they cache, and ours is measured with that too.
+    pub(crate) precise: Option<Model>,
     /// Print JSON.
     pub(crate) json: bool,
+}
+
+/// The model of which engines count the tokens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Model {
+    /// That of the tests.
+    OfTests,
+    /// The one in this folder.
+    In(PathBuf),
 }
 
 /// Reads the flags of this benchmark.
@@ -63,6 +91,8 @@ pub(crate) fn options(flags: &[String]) -> Result<Options, Error> {
             "--trace" => options.trace = Some(value()?.into()),
             "--engine" => options.engines.push(value()?),
             "--model" => options.model = Some(value()?),
+            "--precise" => options.precise = options.precise.or(Some(Model::OfTests)),
+            "--tokenizer" => options.precise = Some(Model::In(value()?.into())),
             "--json" => options.json = true,
             other => return Err(Error::Usage(format!("bench routing does not know {other}"))),
         }
@@ -77,8 +107,16 @@ pub(crate) fn measure(workspace: &Workspace, options: &Options) -> Result<(), Er
     };
     let given = options.config.as_deref().map(Router::configured).transpose()?;
     let known = ROUTERS.iter().filter(|router| wanted(&options.routers, router.name));
-    let routers: Vec<&Router> = known.chain(&given).collect();
-    let peers = routers::install(workspace, &routers)?;
+    let tokenizer = match &options.precise {
+        None => None,
+        Some(Model::OfTests) => Some(test_env::prepare(workspace)?.model),
+        Some(Model::In(folder)) => Some(folder.clone()),
+    };
+    let of_tokens =
+        tokenizer.iter().flat_map(|folder| [Router::tokens(folder.clone()), Router::precise(folder.clone())]);
+    let of_tokens: Vec<Router> = of_tokens.collect();
+    let routers: Vec<&Router> = known.chain(&of_tokens).chain(&given).collect();
+    let peers = routers::install(workspace, routers.iter().any(|router| router.is_a_package()))?;
     for workload in WORKLOADS.iter().filter(|workload| wanted(&options.workloads, workload.name)) {
         match workload.traffic {
             Traffic::Recorded(_) if options.trace.is_none() => {
@@ -91,7 +129,8 @@ pub(crate) fn measure(workspace: &Workspace, options: &Options) -> Result<(), Er
         }
         let mut table = Table::new(workload);
         for (seed, router) in (1..).zip(&routers) {
-            let bench = Bench { workspace, peers: peers.as_deref(), workload, options };
+            let (peers, tokenizer) = (peers.as_deref(), tokenizer.as_deref());
+            let bench = Bench { workspace, peers, tokenizer, workload, options };
             let outcome = bench.run(router, seed)?;
             say(format!("{}, {}: {outcome}", workload.name, router.name));
             table.add(router, outcome);
@@ -104,6 +143,8 @@ pub(crate) fn measure(workspace: &Workspace, options: &Options) -> Result<(), Er
 struct Bench<'a> {
     workspace: &'a Workspace,
     peers: Option<&'a Path>,
+    /// Of the model that engines serve; without one they count four bytes as a token.
+    tokenizer: Option<&'a Path>,
     workload: &'a Workload,
     options: &'a Options,
 }
@@ -121,7 +162,9 @@ impl Bench<'_> {
             true => self.options.engines.clone(),
             false => engines.iter().map(|port| format!("http://{}", address(*port))).collect(),
         };
-        let started = router.start(self.workspace, self.peers, urls, own, &folder)?;
+        let ports = own.try_into().map_err(|_| Error::Usage("a router needs three ports".into()))?;
+        let (program, peers) = (&self.workspace.release("sluicegate"), self.peers);
+        let started = router.start(&Place { program, peers, folder: &folder, ports, cpu: None }, urls)?;
         let mut command = Command::new(self.workspace.release("sluicegate-sim"));
         let model = self.options.model.as_deref().unwrap_or("sim");
         command.args(["load", "--json", "--allow-failures", "--model", model]);
@@ -139,13 +182,26 @@ impl Bench<'_> {
             .output()
             .map_err(Error::io(format!("cannot run {shown}")))?;
         let said = String::from_utf8_lossy(&output.stdout);
-        Outcome::read(&said).ok_or_else(|| Error::Failed { program: shown, status: said.into_owned() })
+        let outcome = Outcome::read(&said);
+        let mut outcome =
+            outcome.ok_or_else(|| Error::Failed { program: shown, status: said.into_owned() })?;
+        if let Some(page) = started.admin.and_then(|admin| ask::get(admin, "/metrics").ok()) {
+            outcome.predicted(&page);
+        }
+        Ok(outcome)
     }
 
     fn engine(&self, port: u16, folder: &Path) -> Result<Server, Error> {
         let program = text(&self.workspace.release("sluicegate-sim"));
         let (listen, name) = (address(port), format!("engine-{port}"));
-        let command = [&[program.as_str(), "engine", "--listen", &listen, "--name", &name], ENGINE].concat();
+        let mut command = vec![program.as_str(), "engine", "--listen", &listen, "--name", &name];
+        command.extend(["--max-num-seqs", "128", "--until-stdin-closes"]);
+        let tokenizer = self.tokenizer.map(text);
+        if let Some(tokenizer) = &tokenizer {
+            let events = ["--kv-events", ANYWHERE, "--kv-events-replay", ANYWHERE];
+            command.extend(["--tokenizer", tokenizer].into_iter().chain(events));
+        }
+        command.extend(if tokenizer.is_some() { TOKEN_ENGINE } else { ENGINE });
         Server::anywhere(&command, port, &folder.join(format!("{name}.log")))
     }
 }

@@ -1,0 +1,21 @@
+//! What is given to others: the programs with all optimisation, the default plugins inside.
+
+use std::path::PathBuf;
+
+use crate::error::Error;
+use crate::plugins::{self, What};
+use crate::run::{cargo, run};
+use crate::workspace::Workspace;
+
+/// Builds the programs; says where they are.
+///
+/// # Errors
+/// When a step fails.
+pub(crate) fn build(workspace: &Workspace) -> Result<Vec<PathBuf>, Error> {
+    plugins::build(workspace.root(), What::Defaults)?;
+    run(&mut cargo(
+        workspace,
+        &["build", "--profile", "dist", "-p", "sluicegate", "-p", "sluicegate-sim", "--bins"],
+    ))?;
+    Ok(["sluicegate", "sluicegate-sim"].map(|name| workspace.dist(name)).to_vec())
+}
