@@ -108,11 +108,12 @@ impl Gate {
         let mut queue = self.queue.lock();
         queue.at(now);
         let id = queue.flow(placement);
-        let taken = Taken { flow: id, cost: placement.cost, claim: place.claim };
+        let taken = Taken { flow: id, band: placement.band, cost: placement.cost, claim: place.claim };
         let free = place.open
             && !queue.waits_at_or_above(placement.band)
             && self.saturation() < placement.ceiling
             && queue.fits(place.claim, 0)
+            && !queue.has_more_than(id, self.room.load(Ordering::Relaxed))
             && self.take_room();
         if free {
             queue.started(taken, 0);
@@ -317,6 +318,12 @@ impl Pass {
             self.gate.unsettled.fetch_sub(1, Ordering::Relaxed);
             self.gate.poke_if_waiting();
         }
+    }
+
+    /// The band that it was placed in.
+    #[must_use]
+    pub fn band(&self) -> i32 {
+        self.taken.band
     }
 
     /// Tokens that the request used, for its flow's account.

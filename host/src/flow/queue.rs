@@ -33,6 +33,7 @@ pub(super) struct Ticket {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Taken {
     pub(super) flow: u32,
+    pub(super) band: i32,
     pub(super) cost: u32,
     pub(super) claim: Option<Claim>,
 }
@@ -121,6 +122,15 @@ impl Queue {
         }
     }
 
+    /// Whether a flow is not the only one known, and has more than so many requests under way.
+    pub(super) fn has_more_than(&self, id: u32, requests: usize) -> bool {
+        self.flows.len() > 1
+            && self
+                .flows
+                .get(&id)
+                .is_some_and(|flow| usize::try_from(flow.running).unwrap_or(usize::MAX) > requests)
+    }
+
     /// Which bound one more request would break.
     pub(super) fn full(&self, id: u32, amount: Amount, limits: &Limits) -> Option<Full> {
         let flow = self.flows.get(&id)?;
@@ -172,8 +182,10 @@ impl Queue {
 
     /// Takes the first request of a flow and counts it as running; none when the caches have no room for it (any more).
     pub(super) fn start_first(&mut self, id: u32) -> Option<(Entry, Taken)> {
-        let (order, head) = self.flows.get(&id)?.head()?;
-        let (order, taken) = (*order, Taken { flow: id, cost: head.cost, claim: head.claim });
+        let flow = self.flows.get(&id)?;
+        let (order, head) = flow.head()?;
+        let taken = Taken { flow: id, band: flow.band, cost: head.cost, claim: head.claim };
+        let order = *order;
         let waited = self.now.saturating_sub(head.since);
         if !self.fits(taken.claim, waited) {
             return None;

@@ -81,6 +81,19 @@ fn nobody_overtakes_those_who_wait_in_the_band_or_above() {
 }
 
 #[test]
+fn a_flow_that_has_more_under_way_than_there_is_room_left_is_asked_about() {
+    let bench = bench(10);
+    let enter = |flow| bench.enter("one", &placement(flow, 0, 0.0), 100, 0);
+    bench.gate.set_saturation(0.5, 3);
+    let _alone: Vec<Entered> = std::iter::repeat_with(|| enter("many")).take(3).collect();
+    bench.gate.set_saturation(0.5, 2);
+    let Entered::Go(_fourth) = enter("many") else { panic!("nobody else is there") };
+    bench.gate.set_saturation(0.5, 2);
+    let Entered::Go(_few) = enter("few") else { panic!("it has nothing yet") };
+    assert!(matches!(enter("many"), Entered::Waits(_)), "four under way, room for one");
+}
+
+#[test]
 fn a_client_that_leaves_leaves_the_queue() {
     let bench = bench(10);
     bench.gate.set_saturation(1.0, usize::MAX);

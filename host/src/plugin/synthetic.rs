@@ -250,6 +250,7 @@ fn event(kind: EventKind, number: usize) -> Event {
         kind,
         request: format!("trial-{number}").into(),
         flow: Some(small % 8),
+        band: Some(0),
         endpoint: Some(EndpointId(small % 16)),
         at_ms: number as u64,
         prompt_tokens: 1_000,
@@ -264,6 +265,7 @@ pub(super) fn stray_events() -> Arc<[Event]> {
     let stray = kinds.into_iter().zip(0..).map(|(kind, number)| Event {
         request: "r".repeat(number * 10_000).into(),
         flow: (!number.is_multiple_of(2)).then_some(u32::MAX),
+        band: (!number.is_multiple_of(2)).then_some(i32::MIN),
         endpoint: (!number.is_multiple_of(2)).then_some(EndpointId(u32::MAX)),
         at_ms: u64::MAX,
         prompt_tokens: u32::MAX,

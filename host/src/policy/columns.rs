@@ -87,6 +87,7 @@ builtins! {
     FlowServedTokens = "flow.served_tokens": "Tokens served since the flow exists.",
     EventKind = "event.kind": "0 dispatched, 1 first token, 2 completed, 3 failed, 4 cancelled.",
     EventFlow = "event.flow": "The flow's handle.",
+    EventBand = "event.band": "Band that the request was placed in.",
     EventEndpoint = "event.endpoint": "The endpoint's handle.",
     EventAtMs = "event.at_ms": "Milliseconds of the host's clock.",
     EventPromptTokens = "event.prompt_tokens": "Prompt length, tokens.",

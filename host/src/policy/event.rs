@@ -33,6 +33,9 @@ pub struct Event {
     pub request: Arc<str>,
     /// The flow's handle, as in `flows.ids`; none where the request was never placed.
     pub flow: Option<u32>,
+    /// The band that it was placed in; none where it never was.
+    #[serde(default)]
+    pub band: Option<i32>,
     /// The endpoint, if one was picked.
     pub endpoint: Option<EndpointId>,
     /// Milliseconds of the host's clock.
@@ -53,6 +56,7 @@ impl Event {
         match column {
             Builtin::EventKind => Some(f32::from(self.kind as u8)),
             Builtin::EventFlow => self.flow.map(|flow| flow as f32),
+            Builtin::EventBand => self.band.map(|band| band as f32),
             Builtin::EventEndpoint => self.endpoint.map(|endpoint| endpoint.0 as f32),
             Builtin::EventAtMs => Some(self.at_ms as f32),
             Builtin::EventPromptTokens => Some(self.prompt_tokens as f32),

@@ -23,8 +23,12 @@ const STANDING: Nanos = 500 * MILLI;
 const SLOW: Nanos = 2 * SECOND;
 /// Time without growth after a preemption, and after what waited inside the engine was taken back.
 const CAUTION: Nanos = 5 * SECOND;
+/// The same at most: it doubles with each time that the limit was found where it had been found before.
+const MOST_CAUTION: Nanos = 20 * SECOND;
+/// Share of a limit within which another is the same.
+const SAME: f32 = 0.1;
 /// Share of the limit from which on it counts as reached.
-const REACHED: f32 = 0.9;
+const REACHED: f32 = 0.95;
 
 /// What is seen of an endpoint at one time.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -62,6 +66,7 @@ struct Span {
     since: Nanos,
     /// The least that waited in the engine.
     least_waiting: f32,
+    most_waiting: f32,
     /// Requests of ours at that time.
     requests_then: f32,
     most_requests: f32,
@@ -72,9 +77,12 @@ struct State {
     span: Option<Span>,
     preemptions: Option<f32>,
     cautious_until: Nanos,
+    caution: Nanos,
+    /// What it was when there was too much for the last time.
+    found: f32,
     reports: bool,
-    /// By how much it grows next, once there was too much for the first time.
-    step: Option<f32>,
+    /// By how much it grows next.
+    step: f32,
     throughput: Throughput,
 }
 
@@ -115,10 +123,12 @@ impl State {
         let span = self.span.get_or_insert(Span {
             since: seen.at,
             least_waiting: f32::MAX,
+            most_waiting: 0.0,
             requests_then: requests,
             most_requests: 0.0,
         });
         span.most_requests = span.most_requests.max(requests);
+        span.most_waiting = span.most_waiting.max(seen.waiting);
         if seen.waiting < span.least_waiting {
             span.least_waiting = seen.waiting;
             span.requests_then = requests;
@@ -141,9 +151,10 @@ impl State {
         let before = self.preemptions.replace(seen.preemptions);
         // A count that falls is that of a new process.
         if before.is_some_and(|before| seen.preemptions > before) {
-            self.too_much(seen.at);
             #[expect(clippy::cast_precision_loss, reason = "a number of requests")]
-            return limit.min(seen.requests as f32).max(1.0) * 0.9;
+            let limit = limit.min(seen.requests as f32).max(1.0) * 0.9;
+            self.too_much(limit, seen.at);
+            return limit;
         }
         limit
     }
@@ -151,32 +162,36 @@ impl State {
     fn decide(&mut self, span: &Span, seen: &Seen, limit: f32) -> f32 {
         let standing = if span.least_waiting == f32::MAX { 0.0 } else { span.least_waiting };
         if standing > slack(limit) {
-            self.too_much(seen.at);
             // What others have put there waits too: our part is never taken for more than it is.
-            return limit.min((span.requests_then - standing).max(1.0) + slack(limit));
-        }
-        let reached = span.most_requests >= limit * REACHED;
-        if standing > 0.0 || !reached || seen.at < self.cautious_until {
+            let limit = limit.min((span.requests_then - standing).max(1.0) + slack(limit));
+            self.too_much(limit, seen.at);
             return limit;
         }
-        limit + self.step(seen, limit).max(1.0)
+        let reached = span.most_requests >= limit * REACHED;
+        // What waits at all may be the beginning of a queue that stands.
+        if span.most_waiting > 0.0 || !reached || seen.at < self.cautious_until {
+            return limit;
+        }
+        limit + self.step(seen, limit)
     }
 
-    fn too_much(&mut self, at: Nanos) {
-        self.cautious_until = at.saturating_add(CAUTION);
-        self.step = Some(1.0);
+    fn too_much(&mut self, limit: f32, at: Nanos) {
+        let is_known = (limit - self.found).abs() <= limit * SAME;
+        self.caution = if is_known { (self.caution * 2).min(MOST_CAUTION) } else { CAUTION };
+        self.found = limit;
+        self.cautious_until = at.saturating_add(self.caution);
+        self.step = 1.0;
     }
 
     /// By how much it grows now. What is too much fills at once with whatever waits most, and stands before all others
-    /// inside the engine: so where it is known how much that is one more is tried at first, and twice as many with each
-    /// time that this did no harm.
+    /// inside the engine: so one more is tried at first, and twice as many with each time that this did no harm.
     fn step(&mut self, seen: &Seen, limit: f32) -> f32 {
-        let most = limit * 0.25;
-        match &mut self.step {
-            _ if seen.waiting.is_nan() => limit * 0.1,
-            None => most,
-            Some(next) => std::mem::replace(next, (*next * 2.0).min(most.max(1.0))),
+        if seen.waiting.is_nan() {
+            return (limit * 0.1).max(1.0);
         }
+        let step = self.step.clamp(1.0, (limit * 0.25).max(1.0));
+        self.step = step * 2.0;
+        step
     }
 }
 
@@ -200,19 +215,21 @@ mod tests {
         }
 
         fn serve(&mut self, seconds: u32, offered: f32) -> f32 {
-            for _ in 0..seconds * 10 {
-                self.at += 100 * MILLI;
-                let requests = self.limit.requests().floor().min(offered);
-                self.tokens += requests.min(self.room) * 10.0;
-                self.limit.learn(&Seen {
-                    at: self.at,
-                    requests: requests as u64,
-                    waiting: if self.reports { (requests - self.room).max(0.0) } else { f32::NAN },
-                    preemptions: f32::NAN,
-                    output_tokens: self.tokens as u64,
-                });
-            }
+            (0..seconds * 10).for_each(|_| self.tenth(offered));
             self.limit.requests()
+        }
+
+        fn tenth(&mut self, offered: f32) {
+            self.at += 100 * MILLI;
+            let requests = self.limit.requests().floor().min(offered);
+            self.tokens += requests.min(self.room) * 10.0;
+            self.limit.learn(&Seen {
+                at: self.at,
+                requests: requests as u64,
+                waiting: if self.reports { (requests - self.room).max(0.0) } else { f32::NAN },
+                preemptions: f32::NAN,
+                output_tokens: self.tokens as u64,
+            });
         }
     }
 
@@ -231,6 +248,18 @@ mod tests {
         let mut engine = Engine::new(700.0, true);
         let limit = engine.serve(12, 10_000.0);
         assert!((690.0..=715.0).contains(&limit), "{limit}");
+    }
+
+    #[test]
+    fn a_limit_that_is_found_again_is_tried_less_often() {
+        let mut engine = Engine::new(24.0, true);
+        engine.serve(20, 1_000.0);
+        let mut tried = 0;
+        for _ in 0..1_200 {
+            engine.tenth(1_000.0);
+            tried += u32::from(engine.limit.requests() >= 25.0);
+        }
+        assert!((20..=60).contains(&tried), "{tried} tenths of 1,200 above");
     }
 
     #[test]

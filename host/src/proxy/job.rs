@@ -217,6 +217,7 @@ impl Job {
             kind,
             request: Arc::clone(&self.request.id),
             flow: Some(self.pass.flow()),
+            band: Some(self.pass.band()),
             endpoint,
             at_ms: self.proxy.clock.now() / crate::clock::MILLI,
             prompt_tokens: self.request.prompt_tokens,

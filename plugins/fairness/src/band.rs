@@ -12,6 +12,8 @@ pub(crate) struct Band {
     pub(crate) time: VirtualTime,
     pub(crate) newcomers: Newcomers,
     pub(crate) light: Light,
+    /// Flows that have come here so far, those that left counted too.
+    pub(crate) joined: u32,
     /// When somebody last waited; none when nobody has.
     waited_ms: Option<u64>,
 }
@@ -65,6 +67,7 @@ impl Band {
     pub(crate) fn waits(&mut self, most: f64, now_ms: u64) {
         if self.is_quiet(now_ms) {
             self.time.begin(most);
+            self.newcomers.served = self.time.now();
         }
         self.waited_ms = Some(now_ms);
     }

@@ -19,10 +19,12 @@ pub(crate) struct Flow {
     /// Moving average of output tokens; none before the first answer.
     pub(crate) output: Option<f32>,
     pub(crate) seen_ms: u64,
-    /// None until it has waited.
+    /// None until it is known from an event, or from waiting.
     pub(crate) band: Option<i32>,
     /// Requests that were sent, up to [`KNOWN_AFTER`].
     pub(crate) sent: u8,
+    /// Requests under way.
+    pub(crate) running: u32,
     /// What it has under way of what went while it had no backlog.
     pub(crate) light: Light,
     pub(crate) backlog: bool,
@@ -76,6 +78,7 @@ impl Flow {
             seen_ms: now_ms,
             band: None,
             sent: 0,
+            running: 0,
             light: Light::default(),
             backlog: false,
         }
@@ -145,14 +148,18 @@ impl Counters {
         }
     }
 
-    /// A request of a flow goes that is expected to take so many tokens.
-    pub(crate) fn sent(&mut self, id: u32, tokens: f64, now_ms: u64) -> Sent {
+    /// A request of a flow goes that is expected to take so many tokens, in this band if that is known.
+    pub(crate) fn sent(&mut self, id: u32, band: Option<i32>, tokens: f64, now_ms: u64) -> Sent {
         let (half_life_ms, burst_ms) = (self.half_life_ms, self.burst_ms);
+        if let Some(band) = band {
+            self.joins(id, band, now_ms);
+        }
         let flow = self.flow(id, now_ms);
         let before = flow.served;
         let is_new = flow.is_new();
         flow.charge(tokens, now_ms, half_life_ms);
         flow.sent = flow.sent.saturating_add(1).min(KNOWN_AFTER);
+        flow.running += 1;
         let light = flow.band.filter(|_| !flow.backlog);
         if light.is_some() {
             flow.light.started(now_ms);
@@ -179,6 +186,7 @@ impl Counters {
         let (half_life_ms, more) = (self.half_life_ms, tokens - sent.tokens);
         let flow = self.flow(sent.flow, now_ms);
         flow.charge(more, now_ms, half_life_ms);
+        flow.running = flow.running.saturating_sub(1);
         // What went before it had a backlog was taken out with that.
         let light = sent.light.filter(|_| flow.light.ended());
         let served = flow.served;
@@ -240,6 +248,28 @@ impl Counters {
         self.flows.get(&id).is_some_and(|flow| flow.backlog)
     }
 
+    /// Those of the flows that have to wait for others of their band to come: while it is not known yet what those need,
+    /// whoever of them has most under way leaves as much of the `places` of the pool free as it has (dynamic thresholds:
+    /// Choudhury and Hahne, 1998).
+    pub(crate) fn held(&self, waiting: &[Waiting], places: u32, now_ms: u64) -> HashSet<u32> {
+        let left = places.saturating_sub(self.running);
+        let is_unknown = |band: i32| {
+            self.bands.get(&band).is_some_and(|band| band.joined > 1 && !band.light.is_known(now_ms))
+        };
+        let mut most: HashMap<i32, (u32, Vec<u32>)> = HashMap::new();
+        for one in waiting.iter().filter(|one| is_unknown(one.band)) {
+            let running = self.flows.get(&one.id).map_or(0, |flow| flow.running);
+            let (most, flows) = most.entry(one.band).or_default();
+            if running > *most {
+                (*most, *flows) = (running, Vec::new());
+            }
+            if running == *most {
+                flows.push(one.id);
+            }
+        }
+        most.into_values().filter(|(most, _)| *most >= left).flat_map(|(_, flows)| flows).collect()
+    }
+
     /// Whether a flow is not known yet.
     pub(crate) fn is_new(&self, id: u32) -> bool {
         self.flows.get(&id).is_none_or(Flow::is_new)
@@ -254,9 +284,9 @@ impl Counters {
         for one in waiting {
             let Some(band) = self.bands.get(&one.band) else { continue };
             let (now, a_burst_ago) = (band.time.now(), band.time.before());
+            self.joins(one.id, one.band, now_ms);
             let flow = self.flow(one.id, now_ms);
             flow.weight = f64::from(one.weight).max(f64::MIN_POSITIVE);
-            flow.band = Some(one.band);
             if !before.contains(&one.id) {
                 flow.served = flow.served.max(if flow.is_new() { now } else { a_burst_ago });
             }
@@ -272,9 +302,6 @@ impl Counters {
     }
 
     fn open_bands(&mut self, waiting: &[Waiting], now_ms: u64) {
-        if self.bands.len() > MOST_BANDS {
-            self.bands.retain(|_, band| !band.is_quiet(now_ms));
-        }
         let mut weights: HashMap<i32, (f64, bool)> = HashMap::new();
         for one in waiting {
             let (known, any_new) = weights.entry(one.band).or_default();
@@ -286,9 +313,25 @@ impl Counters {
         }
         let (most, share) = (self.most, self.new_share);
         for (band, (known, any_new)) in weights {
-            let band = self.bands.entry(band).or_insert_with(|| Band::new(most));
+            let band = self.band(band, now_ms);
             band.waits(most, now_ms);
             band.newcomers.wait(any_new, band.time.now(), known, share);
+        }
+    }
+
+    fn band(&mut self, band: i32, now_ms: u64) -> &mut Band {
+        if self.bands.len() > MOST_BANDS {
+            self.bands.retain(|_, band| !band.is_quiet(now_ms));
+        }
+        let most = self.most;
+        self.bands.entry(band).or_insert_with(|| Band::new(most))
+    }
+
+    /// A flow belongs to this band from now on.
+    fn joins(&mut self, id: u32, band: i32, now_ms: u64) {
+        if self.flow(id, now_ms).band.replace(band) != Some(band) {
+            let band = self.band(band, now_ms);
+            band.joined = band.joined.saturating_add(1);
         }
     }
 

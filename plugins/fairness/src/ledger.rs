@@ -21,6 +21,7 @@ struct Charge {
 pub(crate) struct Ledger {
     kind: Column,
     flow: Column,
+    band: Column,
     prompt: Column,
     cached: Column,
     output: Column,
@@ -31,9 +32,17 @@ pub(crate) struct Ledger {
 struct Event {
     kind: EventKind,
     flow: f32,
+    band: f32,
     prompt: f32,
     cached: f32,
     output: f32,
+}
+
+impl Event {
+    #[expect(clippy::cast_possible_truncation, reason = "bands are whole numbers; a cast saturates")]
+    fn band(&self) -> Option<i32> {
+        (!self.band.is_nan()).then_some(self.band as i32)
+    }
 }
 
 impl Ledger {
@@ -41,6 +50,7 @@ impl Ledger {
         Ok(Self {
             kind: columns.resolve("event.kind")?.or(-1.0),
             flow: columns.resolve("event.flow")?.or(-1.0),
+            band: columns.resolve("event.band")?.or(f32::NAN),
             prompt: columns.resolve("event.prompt_tokens")?.or(0.0),
             cached: columns.resolve("event.cached_tokens")?.or(0.0),
             output: columns.resolve("event.output_tokens")?.or(0.0),
@@ -57,10 +67,11 @@ impl Ledger {
         config: &Config,
     ) {
         let tokens = events.column(self.prompt).into_iter().zip(events.column(self.cached));
-        let columns = events.column(self.kind).into_iter().zip(events.column(self.flow));
+        let places = events.column(self.flow).into_iter().zip(events.column(self.band));
+        let columns = events.column(self.kind).into_iter().zip(places);
         let rows = columns.zip(tokens).zip(events.column(self.output)).enumerate();
-        for (position, (((kind, flow), (prompt, cached)), output)) in rows {
-            let event = Event { kind: EventKind::from_value(kind), flow, prompt, cached, output };
+        for (position, (((kind, (flow, band)), (prompt, cached)), output)) in rows {
+            let event = Event { kind: EventKind::from_value(kind), flow, band, prompt, cached, output };
             if event.flow >= 0.0 {
                 self.take(&event, events.request(position), counters, now_ms, config);
             }
@@ -88,7 +99,7 @@ impl Ledger {
                 let expected = counters.expected_output(flow).unwrap_or(config.expected_output_tokens);
                 let tokens = price(event.prompt, 0.0, expected, config);
                 if self.charges.len() < MAX_REQUESTS {
-                    let sent = counters.sent(flow, tokens, now_ms);
+                    let sent = counters.sent(flow, event.band(), tokens, now_ms);
                     self.charges.insert(request, Charge { flow, sent, prefilled: false });
                 }
             }

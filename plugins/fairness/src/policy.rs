@@ -82,12 +82,15 @@ impl FlowControl for Fairness {
         self.counters.arrive(&ids, clock::now_ms());
         let full = self.load.each(endpoints, self.usual_output(), &self.config);
         let now_ms = clock::now_ms();
+        let places = self.places(&full);
+        let held = places.map(|places| self.counters.held(&ids, places, now_ms)).unwrap_or_default();
         let mut flows: Vec<Candidate> = waiting
             .into_iter()
             .map(|(waiting, flow)| Candidate {
                 served: self.standing(waiting.id, now_ms),
                 is_new: self.counters.is_new(waiting.id),
                 backlog: self.counters.backlog(waiting.id),
+                held: held.contains(&waiting.id),
                 ..flow
             })
             .collect();
@@ -114,7 +117,7 @@ impl Observer for Fairness {
 
 impl Handoff for Fairness {
     fn save(&self) -> Vec<u8> {
-        self.counters.save()
+        self.counters.save(clock::now_ms())
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), Error> {
@@ -139,6 +142,17 @@ impl Fairness {
         self.drr.keep(|id| waits.contains(&id));
         let flows = ids.iter().map(|waiting| waiting.id).zip(flows);
         select_by_turns(flows, full, count, first, &mut self.drr, &self.config)
+    }
+
+    /// How many requests fill the pool, where it is to keep room and can tell.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "not negative; a cast saturates"
+    )]
+    fn places(&self, full: &[f32]) -> Option<u32> {
+        let whole = capacity(self.counters.running(), full).filter(|_| self.config.keep_room > 0.0)?;
+        Some(whole as u32)
     }
 
     /// What there is to know of the bands that wait.

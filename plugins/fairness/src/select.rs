@@ -22,6 +22,8 @@ pub(crate) struct Candidate {
     pub(crate) is_new: bool,
     /// It has a backlog.
     pub(crate) backlog: bool,
+    /// It is not to go now.
+    pub(crate) held: bool,
 }
 
 impl Candidate {
@@ -139,7 +141,7 @@ pub(crate) fn select(
         if is_full(ceiling) {
             break;
         }
-        let goes = !flow.backlog || !is_full(ceiling * (1.0 - terms(flow.band).kept_free));
+        let goes = !flow.held && (!flow.backlog || !is_full(ceiling * (1.0 - terms(flow.band).kept_free)));
         if goes {
             chosen.push(flow.position);
             flow.length -= 1;

@@ -48,6 +48,7 @@ const KNOWN: &[&str] = &[
     "flow.served_tokens",
     "event.kind",
     "event.flow",
+    "event.band",
     "event.endpoint",
     "event.at_ms",
     "event.prompt_tokens",

@@ -12,6 +12,8 @@ pub struct Event {
     pub kind: EventKind,
     /// The flow's handle.
     pub flow: f32,
+    /// The band that the request was placed in.
+    pub band: f32,
     /// The endpoint's handle.
     pub endpoint: f32,
     /// When, in milliseconds.
@@ -32,6 +34,7 @@ impl Event {
             request: request.into(),
             kind,
             flow: f32::NAN,
+            band: f32::NAN,
             endpoint: f32::NAN,
             at_ms: f32::NAN,
             prompt_tokens: f32::NAN,
@@ -66,6 +69,7 @@ impl Events {
             let values = [
                 ("event.kind", kind),
                 ("event.flow", event.flow),
+                ("event.band", event.band),
                 ("event.endpoint", event.endpoint),
                 ("event.at_ms", event.at_ms),
                 ("event.prompt_tokens", event.prompt_tokens),

@@ -161,7 +161,7 @@ impl Queue {
         &mut self,
         kind: EventKind,
         sent: &Sent,
-        flow: u32,
+        pass: &Pass,
         now: Nanos,
         output: u32,
         cached: Option<u32>,
@@ -169,7 +169,8 @@ impl Queue {
         self.events.push(Event {
             kind,
             request: Arc::clone(&sent.request.id),
-            flow: Some(flow),
+            flow: Some(pass.flow()),
+            band: Some(pass.band()),
             endpoint: Some(sent.endpoint.id),
             at_ms: now / MILLI,
             prompt_tokens: sent.request.prompt_tokens,

@@ -21,7 +21,8 @@ pub enum FairError {
 }
 
 /// First come first served, in all.
-const FCFS: &str = r#"{ between = "fcfs", within = "fcfs", sessions = false, band_age_ms = 0 }"#;
+const FCFS: &str =
+    r#"{ between = "fcfs", within = "fcfs", sessions = false, band_age_ms = 0, keep_room = 0 }"#;
 /// As it ships, but for the order within flows.
 const NO_TURNS: &str = r#"{ within = "fcfs", sessions = false }"#;
 const SESSIONS: &str = "{ sessions = true }";

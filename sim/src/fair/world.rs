@@ -161,7 +161,7 @@ impl World {
         }
         let sent = self.router.choose(request)?;
         pass.settled();
-        self.queue.event(EventKind::Dispatched, &sent, pass.flow(), now, 0, None);
+        self.queue.event(EventKind::Dispatched, &sent, &pass, now, 0, None);
         let engine = sent.engine;
         let prompt = tokens(Api::Completions, &ask.body())?;
         let output = ask.output_tokens;
@@ -182,7 +182,7 @@ impl World {
                 running.output += 1;
                 if running.first.is_none() {
                     running.first = Some(at);
-                    self.queue.event(EventKind::FirstToken, &running.sent, running.pass.flow(), at, 0, None);
+                    self.queue.event(EventKind::FirstToken, &running.sent, &running.pass, at, 0, None);
                 }
                 self.router.token(&mut running.sent, at + 1);
             }
@@ -191,7 +191,7 @@ impl World {
                 let Running { ask, came, first, sent, mut pass, text, output } = running;
                 let count = |tokens: usize| u32::try_from(tokens).unwrap_or(u32::MAX);
                 let (prompt, cached) = (count(usage.prompt), count(usage.cached));
-                self.queue.event(EventKind::Completed, &sent, pass.flow(), at, output, Some(cached));
+                self.queue.event(EventKind::Completed, &sent, &pass, at, output, Some(cached));
                 pass.served(u64::from(prompt) + u64::from(output));
                 drop(pass);
                 self.router.done(sent, at + 1, prompt, cached, output);

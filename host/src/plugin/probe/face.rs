@@ -135,6 +135,7 @@ impl Face {
             kind,
             request: REQUEST_ID.into(),
             flow: self.option(Some(0), 0, u32::MAX),
+            band: self.option(Some(0), i32::MIN, i32::MAX),
             endpoint: self.option(Some(0), 0, u32::MAX).map(EndpointId),
             at_ms: self.of(1, 0, u64::MAX),
             prompt_tokens: self.of(1_000, 0, u32::MAX),

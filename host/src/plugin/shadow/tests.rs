@@ -190,6 +190,7 @@ fn events() -> Heard {
         kind: EventKind::Dispatched,
         request: "r".into(),
         flow: Some(0),
+        band: Some(0),
         endpoint: None,
         at_ms: 1,
         prompt_tokens: 1,

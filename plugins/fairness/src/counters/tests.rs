@@ -8,7 +8,7 @@ fn waits(id: u32) -> Waiting {
 /// A flow that is known has had so much.
 fn had(counters: &mut Counters, id: u32, tokens: f64, now_ms: u64) {
     for _ in 0..KNOWN_AFTER {
-        let sent = counters.sent(id, tokens / f64::from(KNOWN_AFTER), now_ms);
+        let sent = counters.sent(id, None, tokens / f64::from(KNOWN_AFTER), now_ms);
         counters.ended(sent, sent.tokens, now_ms);
     }
 }
@@ -31,7 +31,7 @@ fn who_comes_back_has_saved_up_a_burst_at_most() {
     had(&mut counters, 2, 40.0, 0);
     for tenth in 0..100_u32 {
         counters.arrive(&[waits(1)], u64::from(tenth) * 100);
-        counters.sent(1, 100.0, u64::from(tenth) * 100);
+        counters.sent(1, None, 100.0, u64::from(tenth) * 100);
     }
     counters.arrive(&[waits(1), waits(2)], 9_999);
     let ahead = counters.served(1) - counters.served(2);
@@ -41,7 +41,7 @@ fn who_comes_back_has_saved_up_a_burst_at_most() {
 #[test]
 fn without_contention_there_are_no_debts() {
     let mut counters = Counters::default();
-    counters.sent(1, 1e6, 0);
+    counters.sent(1, None, 1e6, 0);
     counters.arrive(&[waits(1), waits(2)], 0);
     assert_eq!(counters.served(1), counters.served(2));
 }
@@ -51,7 +51,7 @@ fn bands_do_not_mix() {
     let mut counters = Counters::default();
     let high = |id| Waiting { band: 1, ..waits(id) };
     counters.arrive(&[waits(1), high(2)], 0);
-    counters.sent(2, 1e6, 0);
+    counters.sent(2, None, 1e6, 0);
     counters.arrive(&[waits(1), high(2), waits(3)], 0);
     assert_eq!(counters.served(3), counters.served(1));
 }
@@ -60,7 +60,7 @@ fn bands_do_not_mix() {
 fn a_weight_divides_service() {
     let mut counters = Counters::default();
     counters.arrive(&[Waiting { weight: 4.0, ..waits(1) }], 0);
-    counters.sent(1, 100.0, 0);
+    counters.sent(1, None, 100.0, 0);
     assert_eq!(counters.served(1), 25.0);
 }
 
@@ -68,7 +68,7 @@ fn a_weight_divides_service() {
 fn names_without_end_do_not_fill_the_memory() {
     let mut counters = Counters::default();
     for id in 0..MOST_FLOWS as u32 + 10 {
-        counters.sent(id, 1.0, u64::from(id) / 100);
+        counters.sent(id, None, 1.0, u64::from(id) / 100);
     }
     assert!(counters.flows.len() <= MOST_FLOWS);
     assert!(counters.flows.contains_key(&(MOST_FLOWS as u32)), "the latest stay");
@@ -82,7 +82,7 @@ fn names_without_end_do_not_fill_the_memory() {
 #[test]
 fn service_of_late_fades() {
     let mut counters = Counters::new(&Config { half_life_s: 10.0, ..Config::default() });
-    let sent = counters.sent(1, 100.0, 0);
+    let sent = counters.sent(1, None, 100.0, 0);
     assert_eq!((counters.attained(1, 0), counters.attained(1, 10_000)), (100.0, 50.0));
     counters.ended(sent, 20.0, 10_000);
     assert_eq!((counters.attained(1, 10_000), counters.served(1)), (0.0, 20.0));
@@ -91,7 +91,7 @@ fn service_of_late_fades() {
 #[test]
 fn flows_are_forgotten() {
     let mut counters = Counters::default();
-    counters.sent(1, 1.0, 0);
+    counters.sent(1, None, 1.0, 0);
     counters.arrive(&[waits(2)], FORGET_AFTER_MS);
     assert!(!counters.flows.contains_key(&1));
 }
@@ -101,14 +101,48 @@ fn room_is_kept_for_flows_without_a_backlog() {
     let mut counters = Counters::default();
     let backlog = |id| Waiting { is_old: true, ..waits(id) };
     counters.arrive(&[waits(1), waits(2)], 0);
-    let light: Vec<Sent> = (0..6).map(|_| counters.sent(1, 1.0, 0)).collect();
+    let light: Vec<Sent> = (0..6).map(|_| counters.sent(1, None, 1.0, 0)).collect();
     for _ in 0..9 {
-        counters.sent(2, 1.0, 0);
+        counters.sent(2, None, 1.0, 0);
     }
     counters.arrive(&[backlog(2)], 1_000);
-    counters.sent(2, 1.0, 1_000);
+    counters.sent(2, None, 1.0, 1_000);
     assert_eq!(counters.bands.get_mut(&0).unwrap().light.may_need(1_000), 0);
     light.into_iter().for_each(|sent| counters.ended(sent, 1.0, 1_000));
     assert_eq!(counters.bands.get_mut(&0).unwrap().light.may_need(1_000), 6);
     assert_eq!(counters.running(), 10);
+}
+
+#[test]
+fn before_it_is_known_who_needs_what_the_greediest_leaves_as_much_as_it_has() {
+    let mut counters = Counters::default();
+    for _ in 0..5 {
+        counters.sent(1, Some(0), 1.0, 0);
+    }
+    let both = [waits(1), waits(2)];
+    let held = |counters: &Counters, now_ms| {
+        let mut held: Vec<u32> = counters.held(&both, 10, now_ms).into_iter().collect();
+        held.sort_unstable();
+        held
+    };
+    assert!(held(&counters, 0).is_empty(), "it is alone");
+    counters.sent(2, Some(0), 1.0, 0);
+    assert_eq!(held(&counters, 0), [1], "5 under way, 4 left");
+    assert_eq!(counters.held(&both, 12, 0).len(), 0, "5 under way, 6 left");
+    assert!(held(&counters, 5_000).is_empty(), "it is known by now");
+    for _ in 0..4 {
+        counters.sent(2, Some(0), 1.0, 0);
+    }
+    assert_eq!(held(&counters, 0), [1, 2], "as greedy as each other");
+}
+
+#[test]
+fn newcomers_owe_nothing_for_what_they_had_while_nobody_waited() {
+    let mut counters = Counters::default();
+    for id in 0..100 {
+        counters.sent(id, Some(0), 1_000.0, 0);
+    }
+    counters.arrive(&[waits(200), waits(201)], 10);
+    let band = &counters.bands[&0];
+    assert_eq!(band.newcomers.served, band.time.now());
 }
