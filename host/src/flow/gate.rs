@@ -223,6 +223,12 @@ impl Gate {
         self.unsettled.load(Ordering::Relaxed)
     }
 
+    /// How full the pool may be for those who wait to be let in; none while nobody waits.
+    #[must_use]
+    pub fn ceiling(&self) -> Option<f32> {
+        if self.anybody_waits() { self.queue.lock().ceiling() } else { None }
+    }
+
     /// The saturation that the fast way goes by.
     #[must_use]
     pub fn saturation(&self) -> f32 {

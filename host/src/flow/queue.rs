@@ -347,6 +347,12 @@ impl Queue {
         Flows { rows }
     }
 
+    /// The highest ceiling of those who have waited longest in their bands.
+    pub(super) fn ceiling(&self) -> Option<f32> {
+        let oldest = self.bands.values().filter_map(|band| self.flows.get(&band.oldest().next()?)?.head());
+        oldest.map(|(_, head)| head.ceiling).reduce(f32::max)
+    }
+
     fn shown(&self, band: &Band, room: usize, saturation: f32) -> Vec<u32> {
         let head = |id: &u32| self.flows.get(id).and_then(Flow::head).map(|(_, head)| head);
         let may_go = |id: &u32| {

@@ -256,11 +256,12 @@ impl Live {
         report.models.is_empty() || report.models.iter().any(|known| &**known == model)
     }
 
-    /// Learns how many requests it serves well at once from its load and its latest report.
-    pub fn learn_limit(&self, now: Nanos) {
+    /// Learns how many requests it serves well at once. Those who wait are let in up to `lets_in_to` of that.
+    pub(super) fn learn_limit(&self, now: Nanos, lets_in_to: f32) {
         self.limit.learn(&Seen {
             at: now,
             requests: self.load.requests(),
+            lets_in_to,
             waiting: self.engine.waiting(),
             preemptions: self.engine.preemptions(),
             output_tokens: self.load.output_tokens(),

@@ -23,10 +23,11 @@ const STANDING: Nanos = 500 * MILLI;
 const SLOW: Nanos = 2 * SECOND;
 /// Time without growth after a preemption, and after what waited inside the engine was taken back.
 const CAUTION: Nanos = 5 * SECOND;
-/// The same at most: it doubles with each time that the limit was found where it had been found before.
-const MOST_CAUTION: Nanos = 20 * SECOND;
-/// Share of a limit within which another is the same.
-const SAME: f32 = 0.1;
+/// Time without growth, after that, of a limit that is not reached because those who wait are not let in so far: trying
+/// takes the place that is kept free of them.
+const SELDOM: Nanos = 40 * SECOND;
+/// Less of a limit says nothing of the rest.
+const LEAST_PART: f32 = 0.25;
 /// Share of the limit from which on it counts as reached.
 const REACHED: f32 = 0.95;
 
@@ -37,6 +38,8 @@ pub struct Seen {
     pub at: Nanos,
     /// Requests of ours that run there.
     pub requests: u64,
+    /// Share of its limit up to which those who wait are let in, 0 to 1; 1 while nobody waits.
+    pub lets_in_to: f32,
     /// Requests that wait inside the engine; NaN where it does not say.
     pub waiting: f32,
     /// Preemptions since it started; NaN where it does not say.
@@ -77,9 +80,8 @@ struct State {
     span: Option<Span>,
     preemptions: Option<f32>,
     cautious_until: Nanos,
-    caution: Nanos,
-    /// What it was when there was too much for the last time.
-    found: f32,
+    /// Whether there ever was too much.
+    is_found: bool,
     reports: bool,
     /// By how much it grows next.
     step: f32,
@@ -151,10 +153,9 @@ impl State {
         let before = self.preemptions.replace(seen.preemptions);
         // A count that falls is that of a new process.
         if before.is_some_and(|before| seen.preemptions > before) {
+            self.too_much(seen.at);
             #[expect(clippy::cast_precision_loss, reason = "a number of requests")]
-            let limit = limit.min(seen.requests as f32).max(1.0) * 0.9;
-            self.too_much(limit, seen.at);
-            return limit;
+            return limit.min(seen.requests as f32).max(1.0) * 0.9;
         }
         limit
     }
@@ -162,24 +163,32 @@ impl State {
     fn decide(&mut self, span: &Span, seen: &Seen, limit: f32) -> f32 {
         let standing = if span.least_waiting == f32::MAX { 0.0 } else { span.least_waiting };
         if standing > slack(limit) {
+            self.too_much(seen.at);
             // What others have put there waits too: our part is never taken for more than it is.
-            let limit = limit.min((span.requests_then - standing).max(1.0) + slack(limit));
-            self.too_much(limit, seen.at);
-            return limit;
+            return limit.min((span.requests_then - standing).max(1.0) + slack(limit));
         }
-        let reached = span.most_requests >= limit * REACHED;
         // What waits at all may be the beginning of a queue that stands.
-        if span.most_waiting > 0.0 || !reached || seen.at < self.cautious_until {
+        if span.most_waiting > 0.0 || !self.may_grow(span, seen, limit) {
             return limit;
         }
         limit + self.step(seen, limit)
     }
 
-    fn too_much(&mut self, limit: f32, at: Nanos) {
-        let is_known = (limit - self.found).abs() <= limit * SAME;
-        self.caution = if is_known { (self.caution * 2).min(MOST_CAUTION) } else { CAUTION };
-        self.found = limit;
-        self.cautious_until = at.saturating_add(self.caution);
+    fn may_grow(&self, span: &Span, seen: &Seen, limit: f32) -> bool {
+        let rests_until = if span.most_requests >= limit * REACHED {
+            self.cautious_until
+        } else if span.most_requests >= limit * seen.lets_in_to.max(LEAST_PART) {
+            // Nothing was found yet: there is nobody to be spared.
+            if self.is_found { self.cautious_until.saturating_add(SELDOM) } else { 0 }
+        } else {
+            return false;
+        };
+        seen.at >= rests_until
+    }
+
+    fn too_much(&mut self, at: Nanos) {
+        self.is_found = true;
+        self.cautious_until = at.saturating_add(CAUTION);
         self.step = 1.0;
     }
 
@@ -207,11 +216,12 @@ mod tests {
         at: Nanos,
         tokens: f32,
         reports: bool,
+        lets_in_to: f32,
     }
 
     impl Engine {
         fn new(room: f32, reports: bool) -> Self {
-            Self { limit: Limit::default(), room, at: 0, tokens: 0.0, reports }
+            Self { limit: Limit::default(), room, at: 0, tokens: 0.0, reports, lets_in_to: 1.0 }
         }
 
         fn serve(&mut self, seconds: u32, offered: f32) -> f32 {
@@ -221,11 +231,13 @@ mod tests {
 
         fn tenth(&mut self, offered: f32) {
             self.at += 100 * MILLI;
-            let requests = self.limit.requests().floor().min(offered);
+            let let_in = (self.limit.requests() * self.lets_in_to).ceil().min(self.limit.requests().floor());
+            let requests = let_in.min(offered);
             self.tokens += requests.min(self.room) * 10.0;
             self.limit.learn(&Seen {
                 at: self.at,
                 requests: requests as u64,
+                lets_in_to: self.lets_in_to,
                 waiting: if self.reports { (requests - self.room).max(0.0) } else { f32::NAN },
                 preemptions: f32::NAN,
                 output_tokens: self.tokens as u64,
@@ -251,15 +263,17 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_is_found_again_is_tried_less_often() {
-        let mut engine = Engine::new(24.0, true);
-        engine.serve(20, 1_000.0);
-        let mut tried = 0;
-        for _ in 0..1_200 {
+    fn it_grows_for_those_who_are_let_in_to_a_part_of_it_only() {
+        let mut engine = Engine { lets_in_to: 0.8, ..Engine::new(200.0, true) };
+        let limit = engine.serve(12, 1_000.0);
+        assert!((200.0..=260.0).contains(&limit), "{limit}");
+        // Once it is known that is seldom tried.
+        let limit = engine.serve(15, 1_000.0);
+        let more = (0..200).filter(|_| {
             engine.tenth(1_000.0);
-            tried += u32::from(engine.limit.requests() >= 25.0);
-        }
-        assert!((20..=60).contains(&tried), "{tried} tenths of 1,200 above");
+            engine.limit.requests() > limit
+        });
+        assert_eq!(more.count(), 0);
     }
 
     #[test]
@@ -289,8 +303,14 @@ mod tests {
         let limit = Limit::default();
         for n in 0..100_u64 {
             let waiting = if n.is_multiple_of(2) { 50.0 } else { 0.0 };
-            let seen =
-                Seen { at: n * 100 * MILLI, requests: 20, waiting, preemptions: f32::NAN, output_tokens: n };
+            let seen = Seen {
+                at: n * 100 * MILLI,
+                requests: 20,
+                lets_in_to: 1.0,
+                waiting,
+                preemptions: f32::NAN,
+                output_tokens: n,
+            };
             limit.learn(&seen);
         }
         assert_eq!(limit.requests(), REPORTING);
@@ -302,6 +322,7 @@ mod tests {
         let seen = |at: u64, preemptions| Seen {
             at: at * 100 * MILLI,
             requests: 100,
+            lets_in_to: 1.0,
             waiting: 0.0,
             preemptions,
             output_tokens: 0,
@@ -321,6 +342,7 @@ mod tests {
             limit.learn(&Seen {
                 at,
                 requests: u64::MAX,
+                lets_in_to: 1.0,
                 waiting: 1e30,
                 preemptions: 1e30,
                 output_tokens: at,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
+use super::atomic::AtomicF32;
 use super::{Ejection, Endpoint, EndpointSpec, Report, Status};
 use crate::clock::Nanos;
 use crate::types::{Dialect, Engine};
@@ -78,6 +79,8 @@ struct Members {
     endpoints: ArcSwap<Vec<Arc<Endpoint>>>,
     /// The union of what the endpoints list, sorted.
     listed: ArcSwap<Vec<Box<str>>>,
+    /// How full the pool may be for those who wait to be let in; NaN while nobody waits.
+    lets_in_to: AtomicF32,
     /// Held while `endpoints` or `listed` is replaced.
     changing: Mutex<()>,
 }
@@ -111,6 +114,17 @@ impl Pool {
     #[must_use]
     pub fn endpoints(&self) -> Arc<Vec<Arc<Endpoint>>> {
         self.members.endpoints.load_full()
+    }
+
+    /// How full the pool may be for those who wait to be let in, 0 to 1; none while nobody waits. Limits are learned by it.
+    pub fn lets_in_to(&self, saturation: Option<f32>) {
+        self.members.lets_in_to.set(saturation.unwrap_or(f32::NAN));
+    }
+
+    /// Learns how many requests an endpoint serves well at once from its load and its latest report.
+    pub fn learn_limit(&self, endpoint: &Endpoint, now: Nanos) {
+        let lets_in_to = self.members.lets_in_to.get();
+        endpoint.learn_limit(now, if lets_in_to.is_nan() { 1.0 } else { lets_in_to });
     }
 
     /// The endpoint of this name.

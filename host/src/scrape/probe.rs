@@ -95,7 +95,7 @@ impl Probe {
                     tracing::info!(endpoint = %self.endpoint.name, "endpoint is up");
                 }
                 self.pool.publish(&self.endpoint, self.report.clone());
-                self.endpoint.learn_limit(self.clock.now());
+                self.pool.learn_limit(&self.endpoint, self.clock.now());
             }
             Err(error) => {
                 let refused = matches!(error, GetError::Refused);

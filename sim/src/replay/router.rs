@@ -122,7 +122,7 @@ impl Router {
     pub(crate) fn read(&self, readings: impl Iterator<Item = Reading>) {
         for (endpoint, reading) in self.lane.pool.endpoints().iter().zip(readings) {
             self.lane.pool.publish(endpoint, report(reading, self.now));
-            endpoint.learn_limit(self.now);
+            self.lane.pool.learn_limit(endpoint, self.now);
         }
         self.lane.tend(self.block_tokens);
     }
