@@ -7,6 +7,14 @@ use crate::plugins::{self, What};
 use crate::run::{cargo, run};
 use crate::workspace::Workspace;
 
+/// Builds the router with the default plugins compiled in, which is to be measured and not to be given to anybody.
+///
+/// # Errors
+/// When a step fails.
+pub(crate) fn build_native(workspace: &Workspace) -> Result<(), Error> {
+    run(&mut cargo(workspace, &["build", "--profile", "dist", "-p", "sluicegate", "--example", "native"]))
+}
+
 /// Builds the programs; says where they are.
 ///
 /// # Errors

@@ -13,6 +13,7 @@
     reason = "a benchmark"
 )]
 
+#[path = "../native/mod.rs"]
 mod native;
 mod waiting;
 mod world;

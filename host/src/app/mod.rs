@@ -31,6 +31,7 @@ use crate::config::{Config, Flags, Listen, SecretError};
 use crate::net::{Listener, ServerTls, TlsError};
 use crate::plugin::builtin;
 use crate::plugin::engine::RuntimeError;
+use crate::policy::{Chain, Registry};
 use crate::pool::Status;
 use crate::proxy::{self, Stop};
 
@@ -64,25 +65,39 @@ pub enum AppError {
     Tls(#[from] TlsError),
 }
 
+/// Policies that are compiled into the process, in the place of all plugins: for benchmarks.
+pub type Native = fn(&Registry) -> Chain;
+
 /// Serves until a signal asks for the end, or another process takes over. `flags` are what `config` was read from: it
 /// is read again when its file changes. `predecessor` is the process whose place this one takes.
+/// `native` policies serve in the place of plugins.
 ///
 /// # Errors
 /// When the process cannot start; once it serves it does not fail.
-pub fn run(flags: Flags, config: Config, predecessor: Option<Predecessor>) -> Result<(), AppError> {
+pub fn run(
+    flags: Flags,
+    config: Config,
+    predecessor: Option<Predecessor>,
+    native: Option<Native>,
+) -> Result<(), AppError> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(AppError::Start)?;
-    runtime.block_on(serve(flags, config, predecessor))
+    runtime.block_on(serve(flags, config, predecessor, native))
 }
 
-async fn serve(flags: Flags, config: Config, mut predecessor: Option<Predecessor>) -> Result<(), AppError> {
+async fn serve(
+    flags: Flags,
+    config: Config,
+    mut predecessor: Option<Predecessor>,
+    native: Option<Native>,
+) -> Result<(), AppError> {
     let missing = builtin::missing();
     if !missing.is_empty() {
         tracing::warn!(
             "this binary was built without the default plugins {missing:?}: run `cargo xtask plugins` and build again"
         );
     }
-    let started = start(flags, config, predecessor.as_mut()).await;
+    let started = start(flags, config, native, predecessor.as_mut()).await;
     let (started, running) = started.inspect_err(|error| {
         if let Some(predecessor) = &predecessor {
             predecessor.failed(error);
@@ -108,6 +123,7 @@ struct Started {
 async fn start(
     flags: Flags,
     config: Config,
+    native: Option<Native>,
     mut predecessor: Option<&mut Predecessor>,
 ) -> Result<(Started, Arc<Running>), AppError> {
     let tls = config.tls.as_ref().map(ServerTls::load).transpose()?.map(Arc::new);
@@ -116,7 +132,7 @@ async fn start(
     let sockets = Sockets::of(&[(config.listen.as_str(), &listener), (config.admin.as_str(), &admin)])
         .map_err(AppError::Start)?;
     let state_dir = config.state_dir.clone();
-    let running = Running::start(flags, config, tokio::runtime::Handle::current())?;
+    let running = Running::start(flags, config, native, tokio::runtime::Handle::current())?;
     Ok((Started { listener, tls, admin, sockets, state_dir }, running))
 }
 

@@ -12,12 +12,12 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
-use super::AppError;
 use super::secrets;
 use super::services::{self, Planned};
 use super::shared::Shared;
 use super::tasks::Tasks;
 use super::tokens::{self, Tokenizers};
+use super::{AppError, Native};
 use crate::admin::{Access, Admin, AdminPool, Control, EndpointRefusal};
 use crate::audit::Deed;
 use crate::config::{self, Config, Flags};
@@ -68,8 +68,13 @@ impl std::fmt::Debug for Running {
 impl Running {
     /// Starts everything but the listeners; the plugins are loaded when it returns. `flags` are what `config` was
     /// read from.
-    pub(super) fn start(flags: Flags, config: Config, runtime: Handle) -> Result<Arc<Self>, AppError> {
-        let shared = Arc::new(Shared::start(&config)?);
+    pub(super) fn start(
+        flags: Flags,
+        config: Config,
+        native: Option<Native>,
+        runtime: Handle,
+    ) -> Result<Arc<Self>, AppError> {
+        let shared = Arc::new(Shared::start(&config, native)?);
         let mut tokenizers = Tokenizers::default();
         let planned = services::plan(&shared, &config, &[], &mut tokenizers)?;
         let access = Access::of(&config.admin_tokens)?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::AppError;
+use super::{AppError, Native};
 use crate::audit::Audit;
 use crate::clock::{Clock, RealClock};
 use crate::config::Config;
@@ -31,7 +31,7 @@ pub(super) struct Shared {
 
 impl Shared {
     /// Starts them; the plugins are loaded when it returns.
-    pub(super) fn start(config: &Config) -> Result<Self, AppError> {
+    pub(super) fn start(config: &Config, native: Option<Native>) -> Result<Self, AppError> {
         let clock: Arc<dyn Clock> = RealClock::start();
         let registry = Arc::new(Registry::default());
         let compiling = Compiling {
@@ -41,6 +41,9 @@ impl Shared {
         };
         let runtime = Arc::new(Runtime::compiling(compiling)?);
         let catalog = Catalog::load(config, runtime, Arc::clone(&registry), Arc::clone(&clock));
+        if let Some(native) = native {
+            catalog.serve_by(native(&registry));
+        }
         let audit = Arc::new(Audit::start(&config.state_dir).map_err(AppError::Start)?);
         catalog.audit_to(Arc::clone(&audit));
         Ok(Self {

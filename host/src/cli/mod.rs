@@ -24,7 +24,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::app::Predecessor;
+use crate::app::{Native, Predecessor};
 use crate::config::{self, Flags};
 use crate::telemetry::log;
 use output::{bad, good};
@@ -165,8 +165,14 @@ impl From<Set> for Flags {
 /// Runs the command line of this process.
 #[must_use]
 pub fn run() -> ExitCode {
+    run_by(None)
+}
+
+/// The same, where these policies serve in the place of plugins.
+#[must_use]
+pub fn run_by(native: Option<Native>) -> ExitCode {
     match Cli::try_parse() {
-        Ok(cli) => execute(cli.command),
+        Ok(cli) => execute(cli.command, native),
         Err(error) => {
             // Help and the version are errors for the parser, and good ones.
             let _ = error.print();
@@ -175,9 +181,9 @@ pub fn run() -> ExitCode {
     }
 }
 
-fn execute(command: Command) -> ExitCode {
+fn execute(command: Command, native: Option<Native>) -> ExitCode {
     match command {
-        Command::Serve(set) => serve(set),
+        Command::Serve(set) => serve(set, native),
         Command::Upgrade(upgrade) => upgrade::run(upgrade),
         Command::Check(set) => check::check(set.into()),
         Command::Calibrate(args) => calibrate::run(&args),
@@ -205,7 +211,7 @@ fn plugin(command: PluginCommand) -> ExitCode {
     }
 }
 
-fn serve(set: Set) -> ExitCode {
+fn serve(set: Set, native: Option<Native>) -> ExitCode {
     let predecessor = match Predecessor::find() {
         Ok(predecessor) => predecessor,
         Err(error) => return bad(&format!("the process before hands nothing over: {error}")),
@@ -219,7 +225,7 @@ fn serve(set: Set) -> ExitCode {
         }
     };
     log::init();
-    match crate::app::run(flags, config, predecessor) {
+    match crate::app::run(flags, config, predecessor, native) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => bad(&error),
     }

@@ -23,6 +23,8 @@ enum Kind {
     None,
     /// Ours, with these keys of the configuration.
     Ours(Cow<'static, str>),
+    /// Ours with the default plugins compiled in.
+    Native,
     /// Ours with the model's own tokenizer in this folder, and these keys of its pool.
     Tokens(PathBuf, &'static str),
     /// A program of a Python package, with the arguments before the ones that all of them share.
@@ -51,6 +53,8 @@ pub(crate) const WITHOUT_POLICIES: Router = ours(
     "[[plugin]]\nname = \"prefix-affinity\"\nmode = \"off\"\n[[plugin]]\nname = \"fairness\"\nmode = \"off\"\n\
      [[plugin]]\nname = \"pd-split\"\nmode = \"off\"\n",
 );
+/// Ours with the default plugins compiled in instead of run as WebAssembly.
+pub(crate) const NATIVE: Router = Router { name: "sluicegate, native policies", kind: Kind::Native };
 /// Ours, to the endpoint with the fewest requests.
 pub(crate) const LEAST_LOADED: Router =
     ours("least-loaded", "[[plugin]]\nname = \"prefix-affinity\"\nmode = \"off\"\n");
@@ -116,6 +120,11 @@ impl Router {
         Ok(Self { name: "configured", kind: Kind::Ours(Cow::Owned(text)) })
     }
 
+    /// Whether it is ours with the default plugins compiled in.
+    pub(crate) fn is_native(&self) -> bool {
+        self.kind == Kind::Native
+    }
+
     /// Whether it is a program of others.
     pub(crate) fn is_a_package(&self) -> bool {
         matches!(self.kind, Kind::Peer(_))
@@ -130,6 +139,12 @@ impl Router {
             Kind::Ours(configuration) => {
                 let backends = engines.into_iter().flat_map(|url| ["--backend".into(), url]).collect();
                 let server = place.start_ours(configuration, backends)?;
+                Ok(Started { urls, server: Some(server), admin: Some(admin) })
+            }
+            Kind::Native => {
+                let place = Place { program: &native(place.program), ..*place };
+                let backends = engines.into_iter().flat_map(|url| ["--backend".into(), url]).collect();
+                let server = place.start_ours("", backends)?;
                 Ok(Started { urls, server: Some(server), admin: Some(admin) })
             }
             Kind::Tokens(tokenizer, more) => {
@@ -184,6 +199,11 @@ impl Place<'_> {
             None => Server::anywhere(&command, port, &log),
         }
     }
+}
+
+/// Our program with the default plugins compiled in, beside the one without.
+fn native(program: &Path) -> PathBuf {
+    program.with_file_name("examples").join("native")
 }
 
 fn url(port: u16) -> String {

@@ -43,7 +43,7 @@ use super::status::PluginStatus;
 use crate::audit::Audit;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::policy::{PolicySet, Registry};
+use crate::policy::{Chain, PolicySet, Registry};
 use crate::types::Arm;
 pub use act::{ActError, Action};
 pub use entry::RolledBack;
@@ -74,6 +74,8 @@ pub struct Catalog {
     /// What was shown last, for those who ask while the state is locked.
     status: ArcSwap<Vec<PluginStatus>>,
     generations: AtomicU64,
+    /// What serves in the place of all plugins, once somebody has said so.
+    native: OnceLock<Arc<Chain>>,
     /// Where swaps are written down, once somebody has said so.
     audit: OnceLock<Arc<Audit>>,
     me: Weak<Self>,
@@ -119,6 +121,7 @@ impl Catalog {
             current: ArcSwap::default(),
             status: ArcSwap::default(),
             generations: AtomicU64::new(0),
+            native: OnceLock::new(),
             audit: OnceLock::new(),
             me: Weak::clone(me),
         });
@@ -132,6 +135,15 @@ impl Catalog {
     /// Writes swaps down there from now on.
     pub fn audit_to(&self, audit: Arc<Audit>) {
         let _said_before = self.audit.set(audit);
+    }
+
+    /// Serves every pool by this chain from now on, in the place of all plugins: it is compiled into the process, and
+    /// for benchmarks only.
+    pub fn serve_by(&self, native: Chain) {
+        let mut state = self.state.lock();
+        let _said_before = self.native.set(Arc::new(native));
+        "another than any that plugins make".clone_into(&mut state.likeness);
+        self.publish(&mut state);
     }
 
     fn rules(&self) -> Arc<Rules> {
@@ -270,7 +282,10 @@ impl Catalog {
     /// Makes the policy set of what is loaded and swaps it in if it differs from the one in force.
     fn publish(&self, state: &mut State) {
         let current = self.current.load();
-        let new = publish::publish(&self.rules.load(), &state.entries, current.generation + 1);
+        let mut new = publish::publish(&self.rules.load(), &state.entries, current.generation + 1);
+        if let Some(native) = self.native.get() {
+            new.set.chains.values_mut().for_each(|chain| *chain = Arc::clone(native));
+        }
         let same = new.members.len() == state.members.len()
             && new.members.iter().zip(&state.members).all(|((_, new), (_, old))| Arc::ptr_eq(new, old))
             && new.likeness == state.likeness;

@@ -24,12 +24,13 @@ enum Kind {
 }
 
 /// All of them; the first is what the others are told against.
-pub(super) static ARMS: [Arm; 8] = [
+pub(super) static ARMS: [Arm; 9] = [
     Arm { name: "nginx", kind: Kind::Nginx },
     Arm { name: "haproxy", kind: Kind::Haproxy },
     Arm { name: "envoy", kind: Kind::Envoy },
     router(routers::WITHOUT_POLICIES),
     router(routers::OURS),
+    router(routers::NATIVE),
     router(routers::SGLANG),
     router(routers::VLLM),
     router(routers::SMG),
@@ -47,6 +48,11 @@ impl Arm {
             Kind::Envoy => true,
             Kind::Router(router) => router.is_a_package(),
         }
+    }
+
+    /// Whether it is ours with the default plugins compiled in.
+    pub(super) fn is_native(&self) -> bool {
+        matches!(&self.kind, Kind::Router(router) if router.is_native())
     }
 
     /// Starts it in front of engines at these ports; says where it listens.

@@ -14,6 +14,7 @@ use self::arms::{ARMS, Arm};
 use self::load::{Cost, Load};
 use super::process::Server;
 use super::{nginx, routers};
+use crate::dist;
 use crate::error::Error;
 use crate::machine::{NGINX, WRK};
 use crate::run::say;
@@ -68,6 +69,9 @@ pub(crate) fn measure(workspace: &Workspace, options: &Options) -> Result<(), Er
     };
     let arms: Vec<&Arm> = ARMS.iter().filter(wanted).collect();
     let peers = routers::install(workspace, arms.iter().any(|arm| arm.is_a_package()))?;
+    if arms.iter().any(|arm| arm.is_native()) {
+        dist::build_native(workspace)?;
+    }
     let folder = workspace.made("bench");
     let engines = free_ports(ENGINES)?;
     let at_once = nginx::engines(&folder.join("engines"), &engines)?;

@@ -1,6 +1,7 @@
 //! The default plugins compiled into this process, behind the ports.
 //!
-//! The SDK's views are read straight from the host's, so what differs from the Wasm chain is the boundary alone.
+//! The SDK's views are read straight from the host's, so what differs from the Wasm chain is the boundary alone. Their clock
+//! is the one that tests set: it stands still, so what depends on time (who has a backlog, say) never comes to pass.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,14 +18,21 @@ use sluicegate::policy::{
 };
 use sluicegate::types::{self, Arm, Profile};
 use sluicegate_sdk as sdk;
-use sluicegate_sdk::{Disaggregation as _, FlowControl as _, Policy, Scorer as _};
+use sluicegate_sdk::{Disaggregation as _, FlowControl as _, Observer as _, Policy, Scorer as _};
 
 /// The SDK's handles of columns, and the host's.
 type Handles = Arc<HashMap<u32, ColumnId>>;
 
 /// The instance that controls flow.
 pub(crate) fn own(registry: &Registry) -> Box<dyn policy::Own> {
-    Box::new(NativeOwn { policy: sdk::fake::configure("").unwrap(), handles: handles(registry) })
+    Owns(handles(registry)).own().unwrap()
+}
+
+/// All of them, with every column that the host has.
+pub(crate) fn all(registry: &Registry) -> Chain {
+    let columns = Builtin::ALL.iter().map(|column| registry.resolve(column.name()).unwrap());
+    let owns = Arc::new(Owns(handles(registry)));
+    Chain { flow_own: Some(slot(owns)), ..chain(registry, columns.collect()) }
 }
 
 fn handles(registry: &Registry) -> Handles {
@@ -142,6 +150,22 @@ impl policy::FlowControl for Native<Fairness> {
     }
 }
 
+/// Makes instances that control flow.
+struct Owns(Handles);
+
+impl policy::OwnFactory for Owns {
+    fn own(&self) -> Result<Box<dyn policy::Own>, CallError> {
+        let policy = sdk::fake::configure("").unwrap();
+        Ok(Box::new(NativeOwn { policy, handles: Arc::clone(&self.0) }))
+    }
+}
+
+impl Port<dyn policy::OwnFactory> for Owns {
+    fn port(self: Arc<Self>) -> Arc<dyn policy::OwnFactory> {
+        self
+    }
+}
+
 struct NativeOwn {
     policy: Fairness,
     handles: Handles,
@@ -163,7 +187,8 @@ impl policy::Own for NativeOwn {
         Ok(self.policy.saturation(&EndpointsView { view: &**endpoints, handles: &self.handles }))
     }
 
-    fn observe(&mut self, _: &Arc<[Event]>) -> Result<(), CallError> {
+    fn observe(&mut self, events: &Arc<[Event]>) -> Result<(), CallError> {
+        self.policy.observe(&EventsView { events, handles: &self.handles });
         Ok(())
     }
 
@@ -173,6 +198,27 @@ impl policy::Own for NativeOwn {
 
     fn restore(&mut self, _: &[u8]) -> Result<(), CallError> {
         Ok(())
+    }
+}
+
+struct EventsView<'a> {
+    events: &'a [Event],
+    handles: &'a Handles,
+}
+
+impl sdk::EventsView for EventsView<'_> {
+    fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    fn column(&self, column: sdk::Column) -> Vec<f32> {
+        let id = usize::try_from(self.handles[&column.id()].0).unwrap();
+        let events = self.events.iter();
+        events.map(|event| event.value(Builtin::ALL[id]).unwrap_or(column.missing())).collect()
+    }
+
+    fn request(&self, position: usize) -> String {
+        self.events[position].request.to_string()
     }
 }
 

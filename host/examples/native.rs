@@ -1,0 +1,22 @@
+//! The router with its default plugins compiled in instead of run as WebAssembly: what `cargo xtask bench proxy` measures
+//! the boundary by. It takes the same command line.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    dead_code,
+    missing_docs,
+    reason = "a benchmark, which shares a module with others"
+)]
+
+#[path = "../benches/native/mod.rs"]
+mod native;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> std::process::ExitCode {
+    sluicegate::cli::run_by(Some(native::all))
+}
