@@ -6,9 +6,8 @@
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
-    dead_code,
     missing_docs,
-    reason = "a benchmark, which shares a module with others"
+    reason = "a benchmark"
 )]
 
 #[path = "../benches/native/mod.rs"]

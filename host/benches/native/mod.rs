@@ -3,6 +3,8 @@
 //! The SDK's views are read straight from the host's, so what differs from the Wasm chain is the boundary alone. Their clock
 //! is the one that tests set: it stands still, so what depends on time (who has a backlog, say) never comes to pass.
 
+#![allow(dead_code, reason = "each program that includes this uses a part of it")]
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,7 +16,7 @@ use sluicegate::clock::MILLI;
 use sluicegate::config::PluginConfig;
 use sluicegate::policy::{
     self, Builtin, Call, CallError, CallTimes, Chain, ColumnId, EndpointView, Event, Flows, Health, LegStage,
-    OnEmpty, OnError, Plugin, Registry, Request, Slot, Source,
+    OnEmpty, OnError, OwnFactory as _, Plugin, Registry, Request, Slot, Source,
 };
 use sluicegate::types::{self, Arm, Profile};
 use sluicegate_sdk as sdk;
