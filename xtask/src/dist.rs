@@ -12,7 +12,11 @@ use crate::workspace::Workspace;
 /// # Errors
 /// When a step fails.
 pub(crate) fn build_native(workspace: &Workspace) -> Result<(), Error> {
-    run(&mut cargo(workspace, &["build", "--profile", "dist", "-p", "sluicegate", "--example", "native"]))
+    // With the simulator, whose features it shares: alone everything below it would be compiled again.
+    run(&mut cargo(
+        workspace,
+        &["build", "--profile", "dist", "-p", "sluicegate", "-p", "sluicegate-sim", "--example", "native"],
+    ))
 }
 
 /// Builds the programs; says where they are.
