@@ -1,7 +1,7 @@
 //! The default plugins compiled into this process, behind the ports.
 //!
 //! The SDK's views are read straight from the host's, so what differs from the Wasm chain is the boundary alone. Their clock
-//! is the one that tests set: it stands still, so what depends on time (who has a backlog, say) never comes to pass.
+//! is the one that tests set, for each thread: only the instance that controls flow, where time counts, sets it.
 
 #![allow(dead_code, reason = "each program that includes this uses a part of it")]
 
@@ -158,7 +158,7 @@ struct Owns(Handles);
 impl policy::OwnFactory for Owns {
     fn own(&self) -> Result<Box<dyn policy::Own>, CallError> {
         let policy = sdk::fake::configure("").unwrap();
-        Ok(Box::new(NativeOwn { policy, handles: Arc::clone(&self.0) }))
+        Ok(Box::new(NativeOwn { policy, handles: Arc::clone(&self.0), made: Instant::now() }))
     }
 }
 
@@ -171,6 +171,13 @@ impl Port<dyn policy::OwnFactory> for Owns {
 struct NativeOwn {
     policy: Fairness,
     handles: Handles,
+    made: Instant,
+}
+
+impl NativeOwn {
+    fn set_clock(&self) {
+        sdk::fake::host().set_now_ms(u64::try_from(self.made.elapsed().as_millis()).unwrap());
+    }
 }
 
 impl policy::Own for NativeOwn {
@@ -180,6 +187,7 @@ impl policy::Own for NativeOwn {
         endpoints: &Arc<dyn EndpointView>,
         count: u32,
     ) -> Result<Vec<u32>, CallError> {
+        self.set_clock();
         let flows = FlowsView { flows, handles: &self.handles };
         let endpoints = EndpointsView { view: &**endpoints, handles: &self.handles };
         Ok(self.policy.select(&flows, &endpoints, usize::try_from(count).unwrap()))
@@ -190,6 +198,7 @@ impl policy::Own for NativeOwn {
     }
 
     fn observe(&mut self, events: &Arc<[Event]>) -> Result<(), CallError> {
+        self.set_clock();
         self.policy.observe(&EventsView { events, handles: &self.handles });
         Ok(())
     }

@@ -11,7 +11,7 @@ use super::limits::{Amount, Full, Limits};
 use super::queue::{Queue, Taken, Ticket};
 use super::sessions::Claim;
 use super::status::{GateStatus, Standing};
-use crate::clock::Nanos;
+use crate::clock::{MILLI, Nanos};
 use crate::policy::{Flows, Placement};
 
 /// What a waiting request is told.
@@ -63,6 +63,9 @@ pub enum Entered {
     Full(Full),
 }
 
+/// Who waits for less is not kept waiting for the policy while there is room.
+const ANSWER: Nanos = 100 * MILLI;
+
 /// The gate of one pool.
 pub struct Gate {
     queue: Mutex<Queue>,
@@ -113,7 +116,7 @@ impl Gate {
             && !queue.waits_at_or_above(placement.band)
             && self.saturation() < placement.ceiling
             && queue.fits(place.claim, 0)
-            && !queue.has_more_than(id, self.room.load(Ordering::Relaxed))
+            && !self.is_to_be_asked(&queue, id, &place, now)
             && self.take_room();
         if free {
             queue.started(taken, 0);
@@ -148,6 +151,14 @@ impl Gate {
         }
         (self.poke)();
         Entered::Waits(Waiting { gate: Arc::clone(self), ticket, standing })
+    }
+
+    /// Whether the policy is asked about a request that could go: its flow has more under way than there is room, and it
+    /// may wait for the answer.
+    fn is_to_be_asked(&self, queue: &Queue, id: u32, place: &Place<'_>, now: Nanos) -> bool {
+        queue.is_greedy(id, self.room.load(Ordering::Relaxed))
+            && place.deadline.saturating_sub(now) >= ANSWER
+            && queue.full(id, place.amount(), &self.limits.load()).is_none()
     }
 
     /// Bounds the queue so from now on. Whoever waits already goes on waiting.
@@ -209,6 +220,12 @@ impl Gate {
         for entry in waiting {
             (entry.waiter)(Outcome::ShuttingDown);
         }
+    }
+
+    /// Whether it lets nobody wait any more: the process shuts down.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
     }
 
     /// Whether anybody waits.

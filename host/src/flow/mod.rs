@@ -7,6 +7,7 @@
 //! first served when there is no policy or its answer cannot be used.
 
 mod band;
+mod contest;
 mod dispatch;
 mod drain;
 mod gate;

@@ -9,6 +9,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::band::{Band, Entry, Flow, Order};
+use super::contest::Contest;
 use super::drain::{Drain, time};
 use super::limits::{Amount, Full, Held, Limits, Scope, What};
 use super::observed::{Observed, jain};
@@ -50,6 +51,7 @@ pub(super) struct Queue {
     pub(super) sessions: Sessions,
     observed: Observed,
     drain: Drain,
+    contest: Contest,
     held: Option<Amount>,
     now: Nanos,
     next_flow: u32,
@@ -122,9 +124,9 @@ impl Queue {
         }
     }
 
-    /// Whether a flow is not the only one known, and has more than so many requests under way.
-    pub(super) fn has_more_than(&self, id: u32, requests: usize) -> bool {
-        self.flows.len() > 1
+    /// Whether a flow has more than so many requests under way while it is new that it shares the pool.
+    pub(super) fn is_greedy(&self, id: u32, requests: usize) -> bool {
+        self.contest.is_new(self.now)
             && self
                 .flows
                 .get(&id)
@@ -304,6 +306,7 @@ impl Queue {
         if let Some((band, name)) = went {
             self.observed.went(band, &name, waited);
         }
+        self.contest.seen(self.flows.len().saturating_sub(self.idle.len()), now);
     }
 
     /// A request of the flow is done, and used this many tokens.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 
 use super::*;
+use crate::clock::{MILLI, SECOND};
 use crate::policy::{
     CallError, CallTimes, EndpointView, Event, Flows, Health, OnEmpty, OnError, Own, Placement, Plugin,
     Reason, Source, flows::MAX_FLOWS,
@@ -81,16 +82,31 @@ fn nobody_overtakes_those_who_wait_in_the_band_or_above() {
 }
 
 #[test]
-fn a_flow_that_has_more_under_way_than_there_is_room_left_is_asked_about() {
+fn a_flow_that_has_more_under_way_than_there_is_room_left_is_asked_about_while_it_is_new_that_it_shares() {
     let bench = bench(10);
-    let enter = |flow| bench.enter("one", &placement(flow, 0, 0.0), 100, 0);
+    let at = |flow, deadline, now| bench.enter("one", &placement(flow, 0, 0.0), deadline, now);
+    let enter = |flow| at(flow, SECOND, 0);
     bench.gate.set_saturation(0.5, 3);
     let _alone: Vec<Entered> = std::iter::repeat_with(|| enter("many")).take(3).collect();
     bench.gate.set_saturation(0.5, 2);
     let Entered::Go(_fourth) = enter("many") else { panic!("nobody else is there") };
-    bench.gate.set_saturation(0.5, 2);
+    bench.gate.set_saturation(0.5, 4);
     let Entered::Go(_few) = enter("few") else { panic!("it has nothing yet") };
-    assert!(matches!(enter("many"), Entered::Waits(_)), "four under way, room for one");
+    let waits = enter("many");
+    assert!(matches!(waits, Entered::Waits(_)), "four under way, room for three");
+    drop(waits);
+    let Entered::Go(_in_time) = at("many", 50 * MILLI, 0) else { panic!("it cannot wait for an answer") };
+    bench.gate.set_saturation(0.5, 4);
+    let Entered::Go(_later) = at("many", 60 * SECOND, 11 * SECOND) else { panic!("it is new no longer") };
+}
+
+#[test]
+fn what_may_not_wait_goes_while_there_is_room() {
+    let bench = bench(0);
+    let enter = |flow| bench.enter("one", &placement(flow, 0, 0.0), SECOND, 0);
+    let _passes: Vec<Entered> = ["many", "many", "few"].map(enter).into();
+    bench.gate.set_saturation(0.5, 1);
+    assert!(matches!(enter("many"), Entered::Go(_)));
 }
 
 #[test]

@@ -246,7 +246,7 @@ impl Thread {
         });
         let room = Room { endpoints: &endpoints, answering: state.answering, requests: state.room };
         let round = dispatch(&self.gate, controls, &room, &*self.lane.clock);
-        self.lane.pool.lets_in_to(self.gate.ceiling());
+        self.lane.pool.set_lets_in_to(self.gate.ceiling());
         let went = round.went > 0;
         if let Some(seen) = seen {
             self.shadowing.hear(&self.lane.pool.name, &self.shadows, Heard::Round(round, seen));

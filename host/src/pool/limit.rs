@@ -26,8 +26,8 @@ const CAUTION: Nanos = 5 * SECOND;
 /// Time without growth, after that, of a limit that is not reached because those who wait are not let in so far: trying
 /// takes the place that is kept free of them.
 const SELDOM: Nanos = 40 * SECOND;
-/// Less of a limit says nothing of the rest.
-const LEAST_PART: f32 = 0.25;
+/// From less of a limit nothing is concluded once it was found: what is let in to a part would fill the engine.
+const LEAST_PART: f32 = 0.65;
 /// Share of the limit from which on it counts as reached.
 const REACHED: f32 = 0.95;
 
@@ -69,7 +69,11 @@ struct Span {
     since: Nanos,
     /// The least that waited in the engine.
     least_waiting: f32,
-    most_waiting: f32,
+    samples: u32,
+    /// Those at which something waited.
+    waited: u32,
+    /// The greatest share of the limit up to which those who wait are let in.
+    lets_in_to: f32,
     /// Requests of ours at that time.
     requests_then: f32,
     most_requests: f32,
@@ -125,12 +129,16 @@ impl State {
         let span = self.span.get_or_insert(Span {
             since: seen.at,
             least_waiting: f32::MAX,
-            most_waiting: 0.0,
+            samples: 0,
+            waited: 0,
+            lets_in_to: 0.0,
             requests_then: requests,
             most_requests: 0.0,
         });
         span.most_requests = span.most_requests.max(requests);
-        span.most_waiting = span.most_waiting.max(seen.waiting);
+        span.samples += 1;
+        span.waited += u32::from(seen.waiting > 0.0);
+        span.lets_in_to = span.lets_in_to.max(seen.lets_in_to);
         if seen.waiting < span.least_waiting {
             span.least_waiting = seen.waiting;
             span.requests_then = requests;
@@ -167,20 +175,26 @@ impl State {
             // What others have put there waits too: our part is never taken for more than it is.
             return limit.min((span.requests_then - standing).max(1.0) + slack(limit));
         }
-        // What waits at all may be the beginning of a queue that stands.
-        if span.most_waiting > 0.0 || !self.may_grow(span, seen, limit) {
+        // What waits more often than not may be the beginning of a queue that stands.
+        if span.waited * 2 > span.samples || !self.may_grow(span, seen, limit) {
             return limit;
+        }
+        if span.waited > 0 {
+            self.step = 1.0;
         }
         limit + self.step(seen, limit)
     }
 
-    fn may_grow(&self, span: &Span, seen: &Seen, limit: f32) -> bool {
+    fn may_grow(&mut self, span: &Span, seen: &Seen, limit: f32) -> bool {
         let rests_until = if span.most_requests >= limit * REACHED {
             self.cautious_until
-        } else if span.most_requests >= limit * seen.lets_in_to.max(LEAST_PART) {
+        } else if !self.is_found && span.most_requests >= limit * span.lets_in_to {
             // Nothing was found yet: there is nobody to be spared.
-            if self.is_found { self.cautious_until.saturating_add(SELDOM) } else { 0 }
+            0
+        } else if span.most_requests >= limit * span.lets_in_to.max(LEAST_PART) {
+            self.cautious_until.saturating_add(SELDOM)
         } else {
+            self.step = 1.0;
             return false;
         };
         seen.at >= rests_until
@@ -314,6 +328,31 @@ mod tests {
             limit.learn(&seen);
         }
         assert_eq!(limit.requests(), REPORTING);
+    }
+
+    #[test]
+    fn it_grows_by_one_where_something_waits_now_and_then_and_not_where_it_does_more_often() {
+        let grown = |waits: fn(u64) -> bool| {
+            let limit = Limit::default();
+            for n in 0..60_u64 {
+                let waiting = if waits(n) { 3.0 } else { 0.0 };
+                let requests = if n == 0 { 1 } else { limit.requests() as u64 };
+                let at = n * 100 * MILLI;
+                let preemptions = f32::NAN;
+                limit.learn(&Seen {
+                    at,
+                    requests,
+                    lets_in_to: 1.0,
+                    waiting,
+                    preemptions,
+                    output_tokens: n * 10_000,
+                });
+            }
+            limit.requests()
+        };
+        let seldom = grown(|n| n.is_multiple_of(4));
+        assert!((36.0..=44.0).contains(&seldom), "{seldom}");
+        assert_eq!(grown(|n| !n.is_multiple_of(4)), REPORTING);
     }
 
     #[test]

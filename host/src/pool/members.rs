@@ -117,8 +117,9 @@ impl Pool {
     }
 
     /// How full the pool may be for those who wait to be let in, 0 to 1; none while nobody waits. Limits are learned by it.
-    pub fn lets_in_to(&self, saturation: Option<f32>) {
-        self.members.lets_in_to.set(saturation.unwrap_or(f32::NAN));
+    pub fn set_lets_in_to(&self, saturation: Option<f32>) {
+        // Less would make a limit of anything that runs.
+        self.members.lets_in_to.set(saturation.map_or(f32::NAN, |saturation| saturation.clamp(0.1, 1.0)));
     }
 
     /// Learns how many requests an endpoint serves well at once from its load and its latest report.

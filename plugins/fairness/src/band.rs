@@ -12,10 +12,39 @@ pub(crate) struct Band {
     pub(crate) time: VirtualTime,
     pub(crate) newcomers: Newcomers,
     pub(crate) light: Light,
-    /// Flows that have come here so far, those that left counted too.
-    pub(crate) joined: u32,
+    contest: Contest,
     /// When somebody last waited; none when nobody has.
     waited_ms: Option<u64>,
+}
+
+/// Whether several flows share a band, and since when.
+#[derive(Debug, Clone, Default)]
+struct Contest {
+    /// The flow that was heard of last.
+    last: Option<u32>,
+    /// From when on it is known what each needs, and when two flows were last heard of one after the other.
+    since: Option<(u64, u64)>,
+}
+
+/// How long it takes to know what the flows of a band need.
+const KNOWN_AFTER_MS: u64 = 5_000;
+/// A contest of which nothing is heard for so long is over.
+const OVER_AFTER_MS: u64 = 10_000;
+
+impl Contest {
+    fn heard(&mut self, flow: u32, now_ms: u64) {
+        if self.last.replace(flow).is_none_or(|last| last == flow) {
+            return;
+        }
+        let known = self.since.filter(|(_, last)| now_ms.saturating_sub(*last) < OVER_AFTER_MS);
+        let known_ms = known.map_or(now_ms.saturating_add(KNOWN_AFTER_MS), |(known_ms, _)| known_ms);
+        self.since = Some((known_ms, now_ms));
+    }
+
+    fn is_known(&self, now_ms: u64) -> bool {
+        self.since
+            .is_none_or(|(known_ms, last)| now_ms >= known_ms || now_ms.saturating_sub(last) >= OVER_AFTER_MS)
+    }
 }
 
 /// The account of the flows that are not known yet: together they get their share of what goes, however many they are,
@@ -56,7 +85,18 @@ impl Band {
 
     /// One whose virtual time is known.
     pub(crate) fn restored(tag: f64, now_ms: u64) -> Self {
-        Self { waited_ms: Some(now_ms), ..Self::new(tag) }
+        let contest = Contest { since: Some((now_ms, now_ms)), last: None };
+        Self { waited_ms: Some(now_ms), contest, ..Self::new(tag) }
+    }
+
+    /// Something is heard of a flow: it waits, or one of its requests goes.
+    pub(crate) fn heard(&mut self, flow: u32, now_ms: u64) {
+        self.contest.heard(flow, now_ms);
+    }
+
+    /// Whether its flows have shared it for long enough to know what each needs, or one has it for itself.
+    pub(crate) fn is_known(&self, now_ms: u64) -> bool {
+        self.contest.is_known(now_ms)
     }
 
     pub(crate) fn is_quiet(&self, now_ms: u64) -> bool {
@@ -70,5 +110,35 @@ impl Band {
             self.newcomers.served = self.time.now();
         }
         self.waited_ms = Some(now_ms);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_known_some_seconds_after_two_flows_met_and_until_they_part() {
+        let mut band = Band::default();
+        for ms in 0..100 {
+            band.heard(1, ms * 100);
+        }
+        assert!(band.is_known(10_000), "one has it for itself");
+        band.heard(2, 10_000);
+        assert!(!band.is_known(14_999));
+        (10..16).for_each(|second| band.heard(1 + second % 2, u64::from(second) * 1_000));
+        assert!(band.is_known(15_000));
+        band.heard(1, 40_000);
+        band.heard(2, 40_000);
+        assert!(!band.is_known(40_000), "they meet anew");
+        assert!(band.is_known(50_000), "one has gone");
+    }
+
+    #[test]
+    fn what_was_handed_over_is_known() {
+        let mut band = Band::restored(0.0, 7);
+        band.heard(1, 7);
+        band.heard(2, 7);
+        assert!(band.is_known(7));
     }
 }

@@ -63,6 +63,9 @@ const MOST_FLOWS: usize = 65_536;
 /// Bands that are remembered at most, beside those in use.
 const MOST_BANDS: usize = 1_024;
 
+/// How often those that nobody waits in are looked for then.
+const SWEEP_BANDS_MS: u64 = 1_000;
+
 /// Weight of the newest answer in the moving average of output tokens.
 const NEWEST: f32 = 0.1;
 
@@ -114,8 +117,8 @@ pub(crate) struct Counters {
     /// Moving average of output tokens over all flows; none before the first answer.
     output: Option<f32>,
     pub(crate) waiting: HashSet<u32>,
-    running: u32,
     swept_ms: u64,
+    bands_swept_ms: u64,
     turns: u64,
 }
 
@@ -142,8 +145,8 @@ impl Counters {
             most: 0.0,
             output: None,
             waiting: HashSet::new(),
-            running: 0,
             swept_ms: 0,
+            bands_swept_ms: 0,
             turns: 0,
         }
     }
@@ -166,11 +169,11 @@ impl Counters {
         }
         let (served, band) = (flow.served, flow.band);
         self.most = self.most.max(served);
-        self.running += 1;
         let mut sent = Sent { flow: id, tokens, newcomers: None, light };
         if let Some((band, state)) = band.and_then(|band| Some((band, self.bands.get_mut(&band)?))) {
             state.time.passes(before, now_ms, burst_ms);
-            if is_new {
+            // While nobody waits nobody has to be spared.
+            if is_new && !state.is_quiet(now_ms) {
                 sent.newcomers = Some((band, 1.0 / state.newcomers.weight));
                 state.newcomers.served += tokens / state.newcomers.weight;
             }
@@ -191,7 +194,6 @@ impl Counters {
         let light = sent.light.filter(|_| flow.light.ended());
         let served = flow.served;
         self.most = self.most.max(served);
-        self.running = self.running.saturating_sub(1);
         if let Some(band) = light.and_then(|band| self.bands.get_mut(&band)) {
             band.light.ended();
         }
@@ -200,11 +202,6 @@ impl Counters {
         {
             band.newcomers.served += more * share;
         }
-    }
-
-    /// Requests that are under way.
-    pub(crate) fn running(&self) -> u32 {
-        self.running
     }
 
     /// The service of late.
@@ -248,14 +245,23 @@ impl Counters {
         self.flows.get(&id).is_some_and(|flow| flow.backlog)
     }
 
-    /// Those of the flows that have to wait for others of their band to come: while it is not known yet what those need,
-    /// whoever of them has most under way leaves as much of the `places` of the pool free as it has (dynamic thresholds:
-    /// Choudhury and Hahne, 1998).
-    pub(crate) fn held(&self, waiting: &[Waiting], places: u32, now_ms: u64) -> HashSet<u32> {
-        let left = places.saturating_sub(self.running);
-        let is_unknown = |band: i32| {
-            self.bands.get(&band).is_some_and(|band| band.joined > 1 && !band.light.is_known(now_ms))
-        };
+    /// How many more of each flow may go now, where that is bounded: while it is not known what the flows of a band need,
+    /// whoever of those that wait has most under way leaves as many of the `places` of the pool free as it has, of which
+    /// `running` are taken (dynamic thresholds: Choudhury and Hahne, 1998).
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "an estimate; a cast saturates"
+    )]
+    pub(crate) fn bounds(
+        &self,
+        waiting: &[Waiting],
+        places: f32,
+        running: f32,
+        now_ms: u64,
+    ) -> HashMap<u32, u32> {
+        let is_unknown = |band: i32| self.bands.get(&band).is_some_and(|band| !band.is_known(now_ms));
         let mut most: HashMap<i32, (u32, Vec<u32>)> = HashMap::new();
         for one in waiting.iter().filter(|one| is_unknown(one.band)) {
             let running = self.flows.get(&one.id).map_or(0, |flow| flow.running);
@@ -263,11 +269,14 @@ impl Counters {
             if running > *most {
                 (*most, *flows) = (running, Vec::new());
             }
-            if running == *most {
+            if running == *most && running > 0 {
                 flows.push(one.id);
             }
         }
-        most.into_values().filter(|(most, _)| *most >= left).flat_map(|(_, flows)| flows).collect()
+        let bound = |most: u32| ((places - running - most as f32) / 2.0).ceil().max(0.0) as u32;
+        most.into_values()
+            .flat_map(|(most, flows)| flows.into_iter().map(move |flow| (flow, bound(most))))
+            .collect()
     }
 
     /// Whether a flow is not known yet.
@@ -320,7 +329,8 @@ impl Counters {
     }
 
     fn band(&mut self, band: i32, now_ms: u64) -> &mut Band {
-        if self.bands.len() > MOST_BANDS {
+        if self.bands.len() > MOST_BANDS && now_ms.saturating_sub(self.bands_swept_ms) >= SWEEP_BANDS_MS {
+            self.bands_swept_ms = now_ms;
             self.bands.retain(|_, band| !band.is_quiet(now_ms));
         }
         let most = self.most;
@@ -329,10 +339,8 @@ impl Counters {
 
     /// A flow belongs to this band from now on.
     fn joins(&mut self, id: u32, band: i32, now_ms: u64) {
-        if self.flow(id, now_ms).band.replace(band) != Some(band) {
-            let band = self.band(band, now_ms);
-            band.joined = band.joined.saturating_add(1);
-        }
+        self.flow(id, now_ms).band = Some(band);
+        self.band(band, now_ms).heard(id, now_ms);
     }
 
     fn has_backlog(&mut self, id: u32, backlog: bool) {
@@ -371,7 +379,9 @@ impl Counters {
             return;
         }
         self.swept_ms = now_ms;
-        self.flows.retain(|_, flow| now_ms.saturating_sub(flow.seen_ms) < FORGET_AFTER_MS);
+        // What is under way ends in the end, unless nobody says so.
+        let after = |flow: &Flow| if flow.running > 0 { 6 * FORGET_AFTER_MS } else { FORGET_AFTER_MS };
+        self.flows.retain(|_, flow| now_ms.saturating_sub(flow.seen_ms) < after(flow));
     }
 }
 

@@ -6,8 +6,6 @@
 
 /// How long what was needed is remembered, at least; twice as long at most.
 const REMEMBERED_MS: u64 = 5_000;
-/// How long it takes to know what is needed.
-const KNOWN_AFTER_MS: u64 = 5_000;
 
 /// What a band's flows without a backlog have under way, and had at most of late.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -16,15 +14,12 @@ pub(crate) struct Light {
     most: u32,
     most_before: u32,
     since_ms: u64,
-    /// From when on it is known what they need; none before the first went.
-    known_ms: Option<u64>,
 }
 
 impl Light {
     /// One request is on its way.
     pub(crate) fn started(&mut self, now_ms: u64) {
         self.running += 1;
-        self.known_ms.get_or_insert(now_ms.saturating_add(KNOWN_AFTER_MS));
         self.turn(now_ms);
         self.most = self.most.max(self.running);
     }
@@ -42,21 +37,6 @@ impl Light {
         self.running = self.running.saturating_sub(flow.running);
         self.most = self.most.saturating_sub(most).max(self.running);
         self.most_before = self.most_before.saturating_sub(most);
-    }
-
-    /// Whether there has been time to see what they need.
-    pub(crate) fn is_known(&self, now_ms: u64) -> bool {
-        self.known_ms.is_some_and(|known| now_ms >= known)
-    }
-
-    /// What they had at most of late; none while that is not known.
-    pub(crate) fn most(&self, now_ms: u64) -> Option<u32> {
-        self.is_known(now_ms).then_some(self.most.max(self.most_before))
-    }
-
-    /// What another instance knew.
-    pub(crate) fn restored(most: u32, now_ms: u64) -> Self {
-        Self { most, since_ms: now_ms, known_ms: Some(now_ms), ..Self::default() }
     }
 
     /// How many more they may need soon.
@@ -87,19 +67,6 @@ mod tests {
         assert_eq!(light.may_need(10_001), 4);
         assert_eq!(light.may_need(10_001 + REMEMBERED_MS), 4);
         assert_eq!(light.may_need(10_001 + 3 * REMEMBERED_MS), 0);
-    }
-
-    #[test]
-    fn it_takes_a_while_to_know_and_is_handed_over() {
-        let mut light = Light::default();
-        (0..3).for_each(|_| light.started(1_000));
-        assert_eq!(
-            (light.most(1_000 + KNOWN_AFTER_MS - 1), light.most(1_000 + KNOWN_AFTER_MS)),
-            (None, Some(3))
-        );
-        let mut next = Light::restored(3, 7);
-        assert!(next.is_known(7));
-        assert_eq!(next.may_need(7), 3);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::drr::Drr;
 use crate::late::Late;
 use crate::ledger::Ledger;
 use crate::place::place;
-use crate::saturation::{Load, pool};
+use crate::saturation::{Fullness, Load};
 use crate::select::{Candidate, Terms, select, select_by_turns};
 use crate::{Between, Config, Within};
 
@@ -80,21 +80,20 @@ impl FlowControl for Fairness {
         let waiting = self.waiting(flows);
         let ids = waiting.iter().map(|(waiting, _)| *waiting).collect::<Vec<_>>();
         self.counters.arrive(&ids, clock::now_ms());
-        let full = self.load.each(endpoints, self.usual_output(), &self.config);
+        let full = self.load.of(endpoints, self.usual_output(), &self.config);
         let now_ms = clock::now_ms();
-        let places = self.places(&full);
-        let held = places.map(|places| self.counters.held(&ids, places, now_ms)).unwrap_or_default();
+        let bounds = self.bounds(&ids, &full, now_ms);
         let mut flows: Vec<Candidate> = waiting
             .into_iter()
             .map(|(waiting, flow)| Candidate {
                 served: self.standing(waiting.id, now_ms),
                 is_new: self.counters.is_new(waiting.id),
                 backlog: self.counters.backlog(waiting.id),
-                held: held.contains(&waiting.id),
+                at_most: bounds.get(&waiting.id).copied(),
                 ..flow
             })
             .collect();
-        let first: Vec<u32> = self.late.take(&mut flows, &full, &self.config).into_iter().collect();
+        let first: Vec<u32> = self.late.take(&mut flows, &full.each, &self.config).into_iter().collect();
         let chosen = self.choose(flows, &ids, &full, count, first);
         self.late.went(chosen.len(), &self.config);
         if self.config.between == Between::RoundRobin {
@@ -105,7 +104,7 @@ impl FlowControl for Fairness {
     }
 
     fn saturation(&mut self, endpoints: &dyn EndpointsView) -> f32 {
-        pool(&self.load.each(endpoints, self.usual_output(), &self.config))
+        self.load.of(endpoints, self.usual_output(), &self.config).least()
     }
 }
 
@@ -117,7 +116,7 @@ impl Observer for Fairness {
 
 impl Handoff for Fairness {
     fn save(&self) -> Vec<u8> {
-        self.counters.save(clock::now_ms())
+        self.counters.save()
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), Error> {
@@ -130,35 +129,30 @@ impl Fairness {
         &mut self,
         flows: Vec<Candidate>,
         ids: &[Waiting],
-        full: &[f32],
+        full: &Fullness,
         count: usize,
         first: Vec<u32>,
     ) -> Vec<u32> {
         if self.config.between != Between::Drr {
             let terms = self.terms(ids, full);
-            return select(flows, full, count, first, &terms, &self.config);
+            return select(flows, &full.each, count, first, &terms, &self.config);
         }
         let waits: HashSet<u32> = ids.iter().map(|waiting| waiting.id).collect();
         self.drr.keep(|id| waits.contains(&id));
         let flows = ids.iter().map(|waiting| waiting.id).zip(flows);
-        select_by_turns(flows, full, count, first, &mut self.drr, &self.config)
+        select_by_turns(flows, &full.each, count, first, &mut self.drr, &self.config)
     }
 
-    /// How many requests fill the pool, where it is to keep room and can tell.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "not negative; a cast saturates"
-    )]
-    fn places(&self, full: &[f32]) -> Option<u32> {
-        let whole = capacity(self.counters.running(), full).filter(|_| self.config.keep_room > 0.0)?;
-        Some(whole as u32)
+    /// How many more of each flow may go now, where that is bounded.
+    fn bounds(&self, ids: &[Waiting], full: &Fullness, now_ms: u64) -> HashMap<u32, u32> {
+        let places = full.places().filter(|_| self.config.keep_room > 0.0);
+        places.map(|places| self.counters.bounds(ids, places, full.running, now_ms)).unwrap_or_default()
     }
 
     /// What there is to know of the bands that wait.
-    fn terms(&mut self, ids: &[Waiting], full: &[f32]) -> HashMap<i32, Terms> {
+    fn terms(&mut self, ids: &[Waiting], full: &Fullness) -> HashMap<i32, Terms> {
         let now_ms = clock::now_ms();
-        let whole = capacity(self.counters.running(), full);
+        let whole = full.places();
         let bands: HashSet<i32> = ids.iter().map(|waiting| waiting.band).collect();
         let bands = bands.into_iter().filter_map(|band| {
             let known = self.counters.bands.get_mut(&band)?;
@@ -206,21 +200,11 @@ impl Fairness {
     }
 }
 
-/// Requests that fill the pool, by how full it is with those that run; none where that says nothing.
-#[expect(clippy::cast_precision_loss, reason = "an estimate")]
-fn capacity(running: u32, full: &[f32]) -> Option<f32> {
-    let mean = full.iter().sum::<f32>() / full.len() as f32;
-    (mean >= TELLING && running > 0).then(|| running as f32 / mean)
-}
-
 /// The share of a pool that so many requests take.
 #[expect(clippy::cast_precision_loss, reason = "an estimate")]
 fn needed(requests: u32, whole: f32) -> f32 {
     requests as f32 / whole
 }
-
-/// How full a pool has to be to say how many requests fill it.
-const TELLING: f32 = 0.1;
 
 #[cfg(test)]
 mod tests;

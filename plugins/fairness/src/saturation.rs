@@ -51,7 +51,7 @@ impl Load {
 
     /// How full each endpoint that answers clients is, 0..=1. In a pool whose prompts are computed elsewhere none is
     /// less so than the emptiest endpoint that computes them. `output` is the usual length of an answer, tokens.
-    pub(crate) fn each(&self, endpoints: &dyn EndpointsView, output: f32, config: &Config) -> Vec<f32> {
+    pub(crate) fn of(&self, endpoints: &dyn EndpointsView, output: f32, config: &Config) -> Fullness {
         let table = endpoints.columns(&[
             self.decodes,
             self.requests,
@@ -69,6 +69,7 @@ impl Load {
         let rows = own.zip(engine).zip(decodes);
         let mut each = Vec::with_capacity(decodes.len());
         let mut prefilling = Vec::new();
+        let (mut running, mut prefills) = (0.0, 0.0);
         for ((((requests, limit), (prefill, rate)), ((waiting, kv_usage), (kv_tokens, age))), decodes) in rows
         {
             let fresh = age.is_nan() || *age <= config.stale_after_ms;
@@ -83,15 +84,43 @@ impl Load {
                 kv_tokens: *kv_tokens,
             };
             let full = endpoint.saturation(output, config);
-            if *decodes > 0.0 { each.push(full) } else { prefilling.push(full) }
+            let (each, running) =
+                if *decodes > 0.0 { (&mut each, &mut running) } else { (&mut prefilling, &mut prefills) };
+            each.push(full);
+            *running += *requests;
         }
         // Those that prefill for others answer clients while nobody else can.
         if each.is_empty() {
-            return prefilling;
+            return Fullness { each: prefilling, running: prefills };
         }
         let emptiest = prefilling.into_iter().reduce(f32::min).unwrap_or(0.0);
         each.iter_mut().for_each(|full| *full = full.max(emptiest));
-        each
+        Fullness { each, running }
+    }
+}
+
+/// How full a pool is.
+pub(crate) struct Fullness {
+    /// Each endpoint that answers clients, 0..=1.
+    pub(crate) each: Vec<f32>,
+    /// Requests that run there.
+    pub(crate) running: f32,
+}
+
+/// How full a pool has to be to say how many requests fill it.
+const TELLING: f32 = 0.1;
+
+impl Fullness {
+    /// Requests that fill the pool, by how full it is with those that run; none where that says nothing.
+    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+    pub(crate) fn places(&self) -> Option<f32> {
+        let mean = self.each.iter().sum::<f32>() / self.each.len() as f32;
+        (mean >= TELLING && self.running > 0.0).then(|| self.running / mean)
+    }
+
+    /// A pool is as full as the emptiest of its endpoints; one without endpoints is full.
+    pub(crate) fn least(&self) -> f32 {
+        self.each.iter().copied().fold(1.0, f32::min)
     }
 }
 
@@ -116,11 +145,6 @@ impl Endpoint {
     }
 }
 
-/// A pool is as full as the emptiest of its endpoints; one without endpoints is full.
-pub(crate) fn pool(each: &[f32]) -> f32 {
-    each.iter().copied().fold(1.0, f32::min)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -130,7 +154,7 @@ mod tests {
 
     fn of(endpoints: &Endpoints) -> f32 {
         let load = Load::resolve(&mut fake::columns()).unwrap();
-        pool(&load.each(endpoints, 100.0, &Config::default()))
+        load.of(endpoints, 100.0, &Config::default()).least()
     }
 
     #[test]

@@ -22,8 +22,8 @@ pub(crate) struct Candidate {
     pub(crate) is_new: bool,
     /// It has a backlog.
     pub(crate) backlog: bool,
-    /// It is not to go now.
-    pub(crate) held: bool,
+    /// How many of it may go now, where that is bounded.
+    pub(crate) at_most: Option<u32>,
 }
 
 impl Candidate {
@@ -131,6 +131,7 @@ pub(crate) fn select(
         }
     }
     turns.extend(newcomers.values_mut().filter_map(Queue::next));
+    let mut left = Kept::default();
     let mut last = turns.iter().map(|turn| turn.flow.served).fold(0.0, f64::max);
     while chosen.len() < count {
         let Some(Turn { mut flow, .. }) = turns.pop() else { break };
@@ -138,13 +139,25 @@ pub(crate) fn select(
         let is_full =
             |ceiling: f32| chosen.len() >= saturations.iter().filter(|full| **full < ceiling).count();
         // Ceilings fall with the band: if there is no room for this one there is none for those that follow.
-        if is_full(ceiling) {
+        if is_full(ceiling.min(left.above(flow.band))) {
             break;
         }
-        let goes = !flow.held && (!flow.backlog || !is_full(ceiling * (1.0 - terms(flow.band).kept_free)));
+        let kept = ceiling * (1.0 - terms(flow.band).kept_free);
+        let goes = match flow.at_most {
+            Some(0) => {
+                left.keeps(0.0);
+                false
+            }
+            _ if flow.backlog && is_full(kept) => {
+                left.keeps(kept);
+                false
+            }
+            _ => true,
+        };
         if goes {
             chosen.push(flow.position);
             flow.length -= 1;
+            flow.at_most = flow.at_most.map(|most| most - 1);
         }
         let queue = newcomers.get_mut(&flow.band).filter(|_| flow.is_new);
         if let Some(queue) = queue {
@@ -173,6 +186,36 @@ pub(crate) fn select(
         turns.push(Turn { flow, between });
     }
     chosen
+}
+
+/// What is kept free in a band is not for those below it.
+struct Kept {
+    band: i32,
+    here: f32,
+    above: f32,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self { band: i32::MAX, here: f32::INFINITY, above: f32::INFINITY }
+    }
+}
+
+impl Kept {
+    /// How full the pool may be for this band, as far as those above it say. Bands come from the top.
+    fn above(&mut self, band: i32) -> f32 {
+        if band < self.band {
+            self.band = band;
+            self.above = self.above.min(self.here);
+            self.here = f32::INFINITY;
+        }
+        self.above
+    }
+
+    /// Somebody of the band stays behind, so that the pool is no fuller than this.
+    fn keeps(&mut self, saturation: f32) {
+        self.here = self.here.min(saturation);
+    }
 }
 
 fn behind(last: &mut f64) -> f64 {
@@ -271,6 +314,20 @@ mod tests {
         let terms = HashMap::from([(0, Terms { kept_free: 0.2, ..Terms::default() })]);
         let at = |full: f32| select(flows(), &[full; 4], 4, Vec::new(), &terms, &Config::default());
         assert_eq!((at(0.7), at(0.8)), (vec![0, 0, 0, 0], vec![1]));
+    }
+
+    #[test]
+    fn what_is_kept_free_is_not_for_lower_bands() {
+        let low = Candidate { band: -1, ..flow(1) };
+        let terms = HashMap::from([(0, Terms { kept_free: 0.5, ..Terms::default() })]);
+        let chosen = |high: Candidate, full: f32| {
+            select([high, low], &[full; 4], 4, Vec::new(), &terms, &Config::default())
+        };
+        let backlog = Candidate { backlog: true, ..flow(0) };
+        assert_eq!((chosen(backlog, 0.4), chosen(backlog, 0.5)), (vec![0, 1], vec![]));
+        assert_eq!(chosen(Candidate { at_most: Some(0), ..flow(0) }, 0.0), [0; 0]);
+        assert_eq!(chosen(Candidate { at_most: Some(1), length: 3, ..flow(0) }, 0.0), [0]);
+        assert_eq!(chosen(flow(0), 0.5), [0, 1]);
     }
 
     #[test]

@@ -4,15 +4,12 @@ use std::collections::HashMap;
 
 use crate::band::Band;
 use crate::counters::{Counters, Flow};
-use crate::light::Light;
 
-/// What stands for what flows without a backlog need, where that is not known yet.
-const UNKNOWN: u32 = u32::MAX;
-const VERSION: u8 = 4;
+const VERSION: u8 = 3;
 
 impl Counters {
     /// The counters as bytes: see [`restore`](Self::restore).
-    pub(crate) fn save(&self, now_ms: u64) -> Vec<u8> {
+    pub(crate) fn save(&self) -> Vec<u8> {
         let mut state = vec![VERSION];
         state.extend(self.most.to_le_bytes());
         state.extend(u32::try_from(self.bands.len()).unwrap_or(u32::MAX).to_le_bytes());
@@ -20,7 +17,6 @@ impl Counters {
             state.extend(band.to_le_bytes());
             state.extend(known.time.now().to_le_bytes());
             state.extend(known.newcomers.served.to_le_bytes());
-            state.extend(known.light.most(now_ms).unwrap_or(UNKNOWN).to_le_bytes());
         }
         for (id, flow) in &self.flows {
             state.extend(id.to_le_bytes());
@@ -45,11 +41,6 @@ impl Counters {
         self.most = read.most;
         self.bands = read.bands;
         self.waiting = read.flows.iter().filter(|(_, _, waits)| *waits).map(|(id, ..)| *id).collect();
-        for band in read.flows.iter().filter_map(|(_, flow, _)| flow.band) {
-            if let Some(band) = self.bands.get_mut(&band) {
-                band.joined += 1;
-            }
-        }
         self.flows = read.flows.into_iter().map(|(id, flow, _)| (id, flow)).collect();
         Ok(())
     }
@@ -85,10 +76,6 @@ impl Read<'_> {
             let band = i32::from_le_bytes(self.bytes()?);
             let mut known = Band::restored(self.number()?, now_ms);
             known.newcomers.served = self.number()?;
-            let most = u32::from_le_bytes(self.bytes()?);
-            if most != UNKNOWN {
-                known.light = Light::restored(most, now_ms);
-            }
             bands.insert(band, known);
         }
         let mut flows = Vec::new();
@@ -121,10 +108,10 @@ mod tests {
         counters.sent(7, None, 12.5, 0);
         counters.answered(7, 90.0, 0);
         for flow in counters.flows.values_mut() {
-            (flow.light, flow.running) = (Light::default(), 0);
+            (flow.light, flow.running) = (crate::light::Light::default(), 0);
         }
         let mut other = Counters::default();
-        other.restore(&counters.save(0), 0).unwrap();
+        other.restore(&counters.save(), 0).unwrap();
         assert_eq!((&other.flows, other.most), (&counters.flows, counters.most));
         assert_eq!(other.waiting, counters.waiting);
         // Who waited before waits on, with the difference between them.
@@ -136,7 +123,7 @@ mod tests {
     fn a_broken_state_is_refused() {
         let mut counters = Counters::default();
         counters.sent(7, None, 12.5, 0);
-        let state = counters.save(0);
+        let state = counters.save();
         assert!(Counters::default().restore(&[], 0).is_err());
         assert!(Counters::default().restore(&[9], 0).is_err());
         assert!(Counters::default().restore(&state[..state.len() - 1], 0).is_err());

@@ -154,7 +154,7 @@ impl Queue {
             unselected: &mut self.unselected,
         });
         dispatch(&self.gate, controls, &room, &*router.clock);
-        router.lane.pool.lets_in_to(self.gate.ceiling());
+        router.lane.pool.set_lets_in_to(self.gate.ceiling());
     }
 
     /// Notes what has happened to a request, for the policy.

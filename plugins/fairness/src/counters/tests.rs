@@ -91,9 +91,14 @@ fn service_of_late_fades() {
 #[test]
 fn flows_are_forgotten() {
     let mut counters = Counters::default();
-    counters.sent(1, None, 1.0, 0);
+    let sent = counters.sent(1, None, 1.0, 0);
+    counters.sent(3, None, 1.0, 0);
+    counters.ended(sent, 1.0, 0);
     counters.arrive(&[waits(2)], FORGET_AFTER_MS);
     assert!(!counters.flows.contains_key(&1));
+    assert!(counters.flows.contains_key(&3), "it has a request under way");
+    counters.arrive(&[waits(2)], 6 * FORGET_AFTER_MS);
+    assert!(!counters.flows.contains_key(&3), "of which nobody says that it has ended");
 }
 
 #[test]
@@ -110,7 +115,6 @@ fn room_is_kept_for_flows_without_a_backlog() {
     assert_eq!(counters.bands.get_mut(&0).unwrap().light.may_need(1_000), 0);
     light.into_iter().for_each(|sent| counters.ended(sent, 1.0, 1_000));
     assert_eq!(counters.bands.get_mut(&0).unwrap().light.may_need(1_000), 6);
-    assert_eq!(counters.running(), 10);
 }
 
 #[test]
@@ -120,20 +124,45 @@ fn before_it_is_known_who_needs_what_the_greediest_leaves_as_much_as_it_has() {
         counters.sent(1, Some(0), 1.0, 0);
     }
     let both = [waits(1), waits(2)];
-    let held = |counters: &Counters, now_ms| {
-        let mut held: Vec<u32> = counters.held(&both, 10, now_ms).into_iter().collect();
-        held.sort_unstable();
-        held
+    let bounds = |counters: &Counters, places: f32, running: f32, now_ms| {
+        let mut bounds: Vec<_> = counters.bounds(&both, places, running, now_ms).into_iter().collect();
+        bounds.sort_unstable();
+        bounds
     };
-    assert!(held(&counters, 0).is_empty(), "it is alone");
+    assert_eq!(bounds(&counters, 10.0, 5.0, 0), [], "it is alone");
     counters.sent(2, Some(0), 1.0, 0);
-    assert_eq!(held(&counters, 0), [1], "5 under way, 4 left");
-    assert_eq!(counters.held(&both, 12, 0).len(), 0, "5 under way, 6 left");
-    assert!(held(&counters, 5_000).is_empty(), "it is known by now");
+    assert_eq!(bounds(&counters, 10.0, 6.0, 0), [(1, 0)], "5 under way, 4 left");
+    assert_eq!(bounds(&counters, 14.0, 6.0, 0), [(1, 2)], "5 under way, 8 left");
+    assert_eq!(bounds(&counters, 10.0, 6.0, 5_000), [], "it is known by now");
     for _ in 0..4 {
         counters.sent(2, Some(0), 1.0, 0);
     }
-    assert_eq!(held(&counters, 0), [1, 2], "as greedy as each other");
+    assert_eq!(bounds(&counters, 10.0, 10.0, 0), [(1, 0), (2, 0)], "as greedy as each other");
+}
+
+/// Whoever waited for long before anything went has a backlog from the first request on: that too is known in time.
+#[test]
+fn flows_that_all_have_a_backlog_are_held_no_longer() {
+    let mut counters = Counters::default();
+    let backlog = |id| Waiting { is_old: true, ..waits(id) };
+    let both = [backlog(1), backlog(2)];
+    for second in 0..6 {
+        counters.arrive(&both, second * 1_000);
+        counters.sent(1, Some(0), 1.0, second * 1_000);
+        counters.sent(2, Some(0), 1.0, second * 1_000);
+    }
+    assert!(
+        counters.bounds(&both, 12.0, 12.0, 4_000).len() == 2
+            && counters.bounds(&both, 12.0, 12.0, 5_000).is_empty()
+    );
+}
+
+#[test]
+fn a_flow_with_nothing_under_way_is_never_held() {
+    let mut counters = Counters::default();
+    counters.sent(1, Some(0), 1.0, 0);
+    counters.arrive(&[waits(2), waits(3)], 0);
+    assert!(counters.bounds(&[waits(2), waits(3)], 1.0, 1.0, 0).is_empty());
 }
 
 #[test]
@@ -142,7 +171,9 @@ fn newcomers_owe_nothing_for_what_they_had_while_nobody_waited() {
     for id in 0..100 {
         counters.sent(id, Some(0), 1_000.0, 0);
     }
+    let late = counters.sent(100, Some(0), 1_000.0, 0);
     counters.arrive(&[waits(200), waits(201)], 10);
+    counters.ended(late, 10.0, 20);
     let band = &counters.bands[&0];
     assert_eq!(band.newcomers.served, band.time.now());
 }
