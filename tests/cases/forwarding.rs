@@ -96,6 +96,42 @@ async fn what_steers_engines_from_within_is_not_taken_from_a_client() {
     }
 }
 
+/// Engines take such members on paths of theirs too.
+#[tokio::test]
+async fn nor_on_paths_that_are_no_inference_api() {
+    let engine = Engine::start().await;
+    let router = Router::to(&[&engine]).start().await;
+    engine.always(Reply::plain(200, "ok"));
+    let body =
+        "{\"model\":\"tiny\", \"bootstrap_room\":7,\"kv_transfer_params\":{\"a\":1}, \"kept\" : [1.0]}";
+    for path in ["/invocations", "/v1/completions/render", "/v1/rerank"] {
+        let request = Request::new(Method::POST, &router.url(path), body.into());
+        request.header("content-type", "application/json").send().await.expect(200).await;
+        let received = engine.received().pop().unwrap();
+        assert_eq!(received.path, path);
+        assert_eq!(
+            String::from_utf8_lossy(&received.body),
+            "{\"model\":\"tiny\", \"kept\" : [1.0]}",
+            "{path}"
+        );
+    }
+    let request = Request::new(Method::POST, &router.url("/invocations"), "{\"bootstrap_room\":NaN}".into());
+    request.header("content-type", "application/json").send().await.expect(400).await;
+}
+
+/// Some servers take them for the path that they look like, and then none of what is done for it would be done.
+#[tokio::test]
+async fn other_ways_to_write_the_path_of_an_inference_api_are_refused() {
+    let engine = Engine::start().await;
+    let router = Router::to(&[&engine]).start().await;
+    for path in ["/v1/chat/completion%73", "//v1/chat/completions", "/v1%2Fchat/completions"] {
+        let answer =
+            Request::new(Method::POST, &router.url(path), "{}".into()).send().await.expect(400).await;
+        assert!(answer.text().await.contains("/v1/chat/completions"), "{path}");
+    }
+    assert!(engine.received().is_empty());
+}
+
 #[tokio::test]
 async fn connections_are_reused_on_both_sides() {
     let engine = Engine::start().await;

@@ -1,6 +1,6 @@
 //! Which models are served, and by whom.
 
-use sluicegate_tests::{Engine, Router};
+use sluicegate_tests::{Engine, Reply, Router};
 
 #[tokio::test]
 async fn the_list_of_models_is_the_union() {
@@ -24,6 +24,29 @@ async fn the_list_of_models_is_the_union() {
             assert!(able.contains(&answer.endpoint().to_owned()), "{model} at {}", answer.endpoint());
         }
     }
+}
+
+#[tokio::test]
+async fn so_are_those_of_paths_that_are_no_inference_api() {
+    let [one, two] = [Engine::start().await, Engine::start().await];
+    for engine in [&one, &two] {
+        engine.always(Reply::plain(200, "ok"));
+    }
+    let router = Router::with(format!(
+        "[[pool]]\nname = \"one\"\nmodels = [\"alpha\"]\nendpoints = [\"{}\"]\n\
+         [[pool]]\nname = \"two\"\nmodels = [\"beta\"]\naliases = {{ second = \"beta\" }}\nendpoints = [\"{}\"]\n",
+        one.url(),
+        two.url()
+    ));
+    let router = router.start().await;
+    router.post("/v1/rerank", r#"{"model": "second", "query": "q"}"#).send().await.expect(200).await;
+    assert!(one.received().is_empty());
+    assert!(String::from_utf8_lossy(&two.only().body).contains("\"beta\""));
+    router.post("/v1/rerank", r#"{"model": "gamma"}"#).send().await.expect(200).await;
+    assert!(
+        String::from_utf8_lossy(&one.only().body).contains("gamma"),
+        "nobody serves it: the first pool's engines will say"
+    );
 }
 
 #[tokio::test]

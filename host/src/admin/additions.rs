@@ -9,8 +9,9 @@ use http::StatusCode;
 use serde_json::json;
 
 use super::answer::{Answer, error, ok};
-use super::router::{Call, decoded};
+use super::router::Call;
 use super::{Admin, EndpointRefusal};
+use crate::api::path::decoded;
 use crate::discovery::Addition;
 use crate::types::{Role, Url};
 

@@ -7,6 +7,7 @@ use http::{Method, StatusCode};
 
 use super::answer::{Answer, error, wrong_method};
 use super::{Admin, additions, cases, config, decisions, endpoints, health, metrics, page, plugins, tenants};
+use crate::api::path::decoded;
 use crate::audit::Deed;
 use crate::config::Right;
 
@@ -139,20 +140,6 @@ fn matched(pattern: &str, path: &str) -> Option<Vec<String>> {
     segments.next().is_none().then_some(stars)
 }
 
-/// Takes `%XX` for the byte that it stands for.
-pub(super) fn decoded(segment: &str) -> String {
-    let mut bytes = Vec::with_capacity(segment.len());
-    let mut rest = segment;
-    while let Some((before, after)) = rest.split_once('%') {
-        bytes.extend(before.bytes());
-        let byte = after.get(..2).and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        bytes.push(byte.unwrap_or(b'%'));
-        rest = byte.and_then(|_| after.get(2..)).unwrap_or(after);
-    }
-    bytes.extend(rest.bytes());
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,13 +160,5 @@ mod tests {
             let stars = stars.map(|stars| stars.iter().map(|star| (*star).to_owned()).collect());
             assert_eq!(matched(pattern, path), stars, "{path}");
         }
-    }
-
-    #[test]
-    fn what_is_wrongly_escaped_is_left() {
-        assert_eq!(decoded("%"), "%");
-        assert_eq!(decoded("a%zz%4"), "a%zz%4");
-        assert_eq!(decoded("%41%é"), "A%é");
-        assert_eq!(decoded("%ff"), "\u{fffd}");
     }
 }

@@ -9,6 +9,7 @@ pub mod error;
 pub mod facts;
 mod json;
 pub mod models;
+pub mod path;
 mod prompt;
 pub mod splice;
 pub mod usage;

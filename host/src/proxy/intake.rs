@@ -14,6 +14,7 @@ use super::{Proxy, Service};
 use crate::api::{self, Facts};
 use crate::policy::{PrefixSource, Request};
 use crate::prefix;
+use crate::route::Refusal;
 use crate::telemetry::Resource;
 use crate::tenants::Tenant;
 use crate::types::Api;
@@ -205,11 +206,50 @@ fn request(
     }
 }
 
-/// A request about which only its path is known; the first pool takes it.
-pub(super) fn bare(proxy: &Proxy, head: Head) -> Option<(Arc<Service>, Request)> {
-    let service = Arc::clone(proxy.pools.first()?);
+/// A request of which only the path is known, and the model if its body names one; and the body that its engine gets.
+pub(super) struct Bare {
+    pub(super) service: Arc<Service>,
+    pub(super) request: Request,
+    pub(super) sent: Bytes,
+}
+
+/// Finds the pool that takes such a request: the one of its model, or the first. `body` is none where it was not read.
+pub(super) fn bare(proxy: &Proxy, head: Head, body: Option<Bytes>) -> Result<Bare, Failure> {
+    let body = body.unwrap_or_default();
+    let own = own(&body)?;
+    let asked = model_of(&own);
+    let (service, model) = match find(proxy, &asked, head.tenant.as_deref()) {
+        Ok(found) => found,
+        // Who may not use every model is told so; to anybody else it may mean something else here.
+        Err(failure) if head.tenant.is_some() && !asked.is_empty() => return Err(failure),
+        Err(_) => {
+            let first = proxy.pools.first().ok_or(Failure::Refused(Refusal::NoEndpoints))?;
+            (Arc::clone(first), asked.clone())
+        }
+    };
+    if own.len() != body.len() {
+        service.metrics.split.removed("body");
+    }
     count_removed(&service, &head);
-    let facts = Facts::default();
-    let request = request(proxy, &service, head, facts, "".into(), Bytes::new());
-    Some((service, request))
+    let sent = match &*model {
+        same if *same == *asked => own,
+        renamed => {
+            let model = serde_json::Value::from(renamed).to_string();
+            api::splice::set(&own, &[("model", &model)]).map_err(splice_failed)?
+        }
+    };
+    let request = request(proxy, &service, head, Facts::default(), "".into(), Bytes::new());
+    Ok(Bare { service, request, sent })
+}
+
+/// The body without what steers engines from inside. What is no object has no such members; what looks like one has to be
+/// one, or it could not be told.
+fn own(body: &Bytes) -> Result<Bytes, Failure> {
+    let is_object = body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+    if is_object { api::splice::strip(body).map_err(splice_failed) } else { Ok(body.clone()) }
+}
+
+fn model_of(body: &Bytes) -> Box<str> {
+    let named = api::splice::get(body, "model").ok().flatten();
+    named.and_then(|named| serde_json::from_str(named).ok()).unwrap_or_default()
 }

@@ -65,6 +65,11 @@ pub(super) fn pathless() -> ApiError {
     bad("invalid_request_line", "the request has no `:path`")
 }
 
+/// A path that some servers take for that of an inference API, and others do not.
+pub(super) fn disguised(plain: &str) -> ApiError {
+    bad("ambiguous_path", format!("the path is another way to write `{plain}`; write it so"))
+}
+
 fn bad(code: &'static str, message: impl Into<String>) -> ApiError {
     ApiError::new(StatusCode::BAD_REQUEST, code, message)
 }

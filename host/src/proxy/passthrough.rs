@@ -1,12 +1,15 @@
 //! Paths that are no inference API: passed on as they are, with the same accounting.
 //!
-//! The first pool takes them, at the endpoint that its policies choose. The body streams through, so it can be
-//! sent only once: another endpoint is tried only while no connection could be made. A request without a body may ask
-//! for another protocol on its connection (see [`tunnel`]).
+//! A body of JSON is read first: it names the model whose pool takes the request, and members that steer engines from
+//! inside are taken out of it as everywhere. Any other goes to the first pool and streams through, so it can be sent only
+//! once: another endpoint is tried only while no connection could be made. A request without a body may ask for another
+//! protocol on its connection (see [`tunnel`]).
 
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
 use hyper::Response;
 use hyper::body::{Body, Incoming};
 
@@ -15,21 +18,36 @@ use super::attempt::Ran;
 use super::body::{Answer, Sent};
 use super::idle::Upload;
 use super::infer::{decide, turned_away};
-use super::intake::{self, Head};
+use super::intake::{self, Bare, Head};
 use super::outcome::Failure;
 use super::{Proxy, callers, tunnel};
-use crate::route::Refusal;
 
 /// Serves a request of which only the path is known.
 pub(super) async fn serve(
     proxy: &Arc<Proxy>,
     head: Head,
     body: Incoming,
-    arrival: Arrival,
+    mut arrival: Arrival,
 ) -> Response<Answer> {
     let (api, id) = (head.api, head.said.id.clone());
-    let Some((service, request)) = intake::bare(proxy, head) else {
-        return Failure::Refused(Refusal::NoEndpoints).answer(api, &id);
+    let refuse = |failure: Failure| {
+        proxy.refused(api, &failure);
+        failure.answer(api, &id)
+    };
+    let (whole, coming) = if body.is_end_stream() {
+        (Some(Bytes::new()), None)
+    } else if may_be_json(&head.headers) {
+        match intake::read(proxy, body, &mut arrival.holds).await {
+            Ok(body) => (Some(body), None),
+            Err(failure) => return refuse(failure),
+        }
+    } else {
+        (None, Some(body))
+    };
+    let bare = intake::bare(proxy, head, whole);
+    let (service, request, whole) = match bare {
+        Ok(Bare { service, request, sent }) => (service, request, sent),
+        Err(failure) => return refuse(failure),
     };
     let quota = match callers::enter(proxy, &request) {
         Ok(quota) => quota,
@@ -40,13 +58,22 @@ pub(super) async fn serve(
         Ok(decided) => decided,
         Err(refusal) => return *refusal,
     };
-    if body.is_end_stream() {
-        job.upgrade = upgrade;
-        return match job.run(choice, Bytes::new()).await {
-            Ran::Answered(answer) => answer,
-            Ran::Unreached(job) => job.fail_unreached(),
-        };
+    if let Some(body) = coming {
+        let body = Upload::new(body, proxy.limits.body_timeout);
+        return job.run_once(choice, Sent::Coming(body)).await;
     }
-    let body = Upload::new(body, proxy.limits.body_timeout);
-    job.run_once(choice, Sent::Coming(body)).await
+    job.upgrade = upgrade.filter(|_| whole.is_empty());
+    match job.run(choice, whole).await {
+        Ran::Answered(answer) => answer,
+        Ran::Unreached(job) => job.fail_unreached(),
+    }
+}
+
+/// Whether an engine may take the body for JSON: it says so, or does not say what it is.
+fn may_be_json(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_TYPE).is_none_or(|kind| {
+        kind.to_str().is_ok_and(|kind| {
+            kind.to_ascii_lowercase().split(';').next().is_some_and(|kind| kind.contains("json"))
+        })
+    })
 }

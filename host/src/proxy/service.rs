@@ -71,6 +71,9 @@ pub(super) async fn answer(
     if pathless {
         return refuse(&proxy, api, &said.id, &Failure::Malformed(malformed::pathless()));
     }
+    if let Some(plain) = api::path::disguised(&parts.method, &path) {
+        return refuse(&proxy, api, &said.id, &Failure::Malformed(malformed::disguised(&plain)));
+    }
     let Some(held) = proxy.usage.take(Resource::Requests, 1, proxy.limits.requests) else {
         let failure = Failure::TooManyRequests(proxy.limits.requests);
         return unheard(refuse(&proxy, api, &said.id, &failure), &body);
