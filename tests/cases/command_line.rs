@@ -44,6 +44,16 @@ fn usage_errors_are_told_from_bad_things() {
     assert_eq!(sluicegate(&["no-such-command"]).status.code(), Some(2));
     assert_eq!(sluicegate(&["--version"]).status.code(), Some(0));
     assert_eq!(sluicegate(&["serve", "--config", "/nowhere/at/all.toml"]).status.code(), Some(1));
+    for line in [
+        &["serve"][..],
+        &["check"],
+        &["config", "print"],
+        &["check", "--backend", "ftp://a:1"],
+        &["serve", "--backend", "127.0.0.1:1", "--listen", "nonsense"],
+    ] {
+        let output = sluicegate(line);
+        assert_eq!(output.status.code(), Some(2), "{line:?}: {}", said(&output));
+    }
 }
 
 #[test]

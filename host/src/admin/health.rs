@@ -29,6 +29,9 @@ pub(super) fn readyz(admin: &Admin, _: &Call) -> Answer {
 
 /// What keeps the process from being ready, in words.
 pub(super) fn missing(admin: &Admin) -> Vec<String> {
+    if admin.lanes.iter().any(|pool| pool.gate.is_closed()) {
+        return vec!["it finishes what runs and takes nothing new".into()];
+    }
     let now = admin.clock.now();
     let pools = admin.lanes.iter().filter_map(|pool| {
         let name = &pool.lane.pool.name;

@@ -179,11 +179,15 @@ impl Started {
             }
         }
         let _ = stop.send(why);
-        let _ = stop_admin.send(true);
+        // Its socket is the other process's now; otherwise whoever watches the drain is answered.
+        if why == Stop::HandOver {
+            let _ = stop_admin.send(true);
+        }
         if why == Stop::Leave {
             tokio::task::block_in_place(|| warm::save(&running, &state_dir));
         }
         let _ = proxy.await;
+        let _ = stop_admin.send(true);
         if why == Stop::Leave {
             tokio::task::block_in_place(|| warm::save(&running, &state_dir));
         }

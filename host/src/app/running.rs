@@ -334,6 +334,7 @@ fn proxy(shared: &Shared, config: &Config, services: &[Arc<Service>]) -> Proxy {
         traceparent: config.traceparent,
         unrouted: shared.metrics.pool("none"),
         decisions: Arc::clone(&shared.decisions),
+        closing: Arc::clone(&shared.closing),
         clock: Arc::clone(&shared.clock),
     }
 }

@@ -1,6 +1,7 @@
 //! What lives as long as the process, whatever its configuration becomes.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use super::{AppError, Native};
 use crate::audit::Audit;
@@ -26,6 +27,7 @@ pub(super) struct Shared {
     pub(super) additions: Additions,
     pub(super) tenants: Arc<Tenants>,
     pub(super) audit: Arc<Audit>,
+    pub(super) closing: Arc<AtomicBool>,
     pub(super) clock: Arc<dyn Clock>,
 }
 
@@ -58,6 +60,7 @@ impl Shared {
             additions: Additions::open(&config.state_dir),
             tenants: Arc::new(Tenants::of(config)),
             audit,
+            closing: Arc::default(),
             clock,
         })
     }

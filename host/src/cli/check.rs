@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use super::output::{bad, good};
+use super::output::{bad, bad_config, good};
 use crate::app::{secrets, tokens};
 use crate::config::{Config, Flags, from_flags};
 
@@ -13,7 +13,7 @@ pub(super) fn check(flags: Flags) -> ExitCode {
             [] => good(&format!("ok: {}\n", summary(&config))),
             problems => bad(&problems.join("\n")),
         },
-        Err(errors) => bad(&errors),
+        Err(errors) => bad_config(&errors),
     }
 }
 

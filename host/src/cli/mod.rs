@@ -27,7 +27,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::app::{Native, Predecessor};
 use crate::config::{self, Flags};
 use crate::telemetry::log;
-use output::{bad, good};
+use output::{bad, bad_config, good};
 use settings::Settings;
 
 /// A proxy in front of LLM model servers whose routing policies are WebAssembly components.
@@ -189,7 +189,7 @@ fn execute(command: Command, native: Option<Native>) -> ExitCode {
         Command::Calibrate(args) => calibrate::run(&args),
         Command::Config { what: ConfigCommand::Print(set) } => match config::from_flags(set.into()) {
             Ok(config) => good(&config::print(&config)),
-            Err(errors) => bad(&errors),
+            Err(errors) => bad_config(&errors),
         },
         Command::Config { what: ConfigCommand::Schema } => good(&format!("{:#}\n", config::schema())),
         Command::Tenant { what: TenantCommand::Key(key) } => tenant::key(&key),
@@ -221,7 +221,7 @@ fn serve(set: Set, native: Option<Native>) -> ExitCode {
         Ok(config) => config,
         Err(errors) => {
             predecessor.inspect(|predecessor| predecessor.failed(&errors));
-            return bad(&errors);
+            return bad_config(&errors);
         }
     };
     log::init();

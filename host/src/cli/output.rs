@@ -5,7 +5,11 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
+use crate::config::ConfigErrors;
 use crate::plugin::compile::{program, try_apart};
+
+/// The exit code of a wrong command line.
+const USAGE: u8 = 2;
 
 /// The answer, on stdout. A reader that went away (`| head`) is no error.
 pub(super) fn good(text: &str) -> ExitCode {
@@ -29,6 +33,12 @@ pub(super) fn read_plugin(file: &Path) -> Result<Vec<u8>, String> {
     let program = program().map_err(|error| format!("this program cannot find itself: {error}"))?;
     try_apart(program, &bytes).map_err(|error| format!("{}: {error}", file.display()))?;
     Ok(bytes)
+}
+
+/// What is wrong with a configuration, on stderr; the exit code tells a wrong command line from a wrong file.
+pub(super) fn bad_config(errors: &ConfigErrors) -> ExitCode {
+    let code = bad(errors);
+    if errors.are_of_the_command_line() { ExitCode::from(USAGE) } else { code }
 }
 
 /// What is wrong, on stderr.

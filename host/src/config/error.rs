@@ -17,6 +17,9 @@ pub struct ConfigError {
     pub nearest: Option<Box<str>>,
 }
 
+/// The source of what no flag and no file says.
+pub(super) const COMMAND_LINE: &str = "command line";
+
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.source)?;
@@ -51,6 +54,12 @@ impl fmt::Display for ConfigErrors {
 }
 
 impl ConfigErrors {
+    /// Whether all that is wrong is the command line.
+    #[must_use]
+    pub fn are_of_the_command_line(&self) -> bool {
+        self.0.iter().all(|error| &*error.source == COMMAND_LINE || error.source.starts_with("--"))
+    }
+
     /// `value` if nothing is wrong.
     pub(super) fn unless_empty<T>(mut errors: Vec<ConfigError>, value: T) -> Result<T, Self> {
         if errors.is_empty() {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use toml::de::DeTable;
 
 use super::callers::open_admin;
-use super::error::{ConfigError, ConfigErrors};
+use super::error::{COMMAND_LINE, ConfigError, ConfigErrors};
 use super::keys::{BESIDE, BESIDE_NEXT, ROOT, Section};
 use super::model::{Config, EndpointConfig, Listen, Mode, PoolConfig, Resolve};
 use super::read::{Source, Table};
@@ -158,7 +158,7 @@ pub fn from_flags(flags: Flags) -> Result<Config, ConfigErrors> {
     if flags.backend.is_empty() {
         if config.pools.is_empty() {
             wrong(
-                flags.config.as_deref().map_or("command line".into(), Path::to_string_lossy).as_ref(),
+                flags.config.as_deref().map_or(COMMAND_LINE.into(), Path::to_string_lossy).as_ref(),
                 "nothing to serve: name a [[pool]] in the configuration, or endpoints with --backend".into(),
             );
         }

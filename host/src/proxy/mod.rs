@@ -57,6 +57,7 @@ mod verdict;
 mod wire;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use self::outcome::Failure;
 use crate::clock::{Clock, nanos};
@@ -117,6 +118,8 @@ pub struct Proxy {
     pub unrouted: Arc<PoolMetrics>,
     /// Explanations of the last requests.
     pub decisions: Arc<Decisions>,
+    /// Whether streams that still run are to end now, with a word to their clients.
+    pub closing: Arc<AtomicBool>,
     /// Time.
     pub clock: Arc<dyn Clock>,
 }

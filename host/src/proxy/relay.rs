@@ -7,6 +7,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -87,6 +88,9 @@ impl Body for Relay {
         let relay = self.get_mut();
         if relay.job.ended {
             return Poll::Ready(None);
+        }
+        if relay.events && relay.job.proxy.closing.load(Ordering::Relaxed) {
+            return Poll::Ready(relay.broken(&Cut::Closing).map(Ok));
         }
         match relay.body.poll_frame(context) {
             Poll::Ready(Some(Ok(frame))) => {
@@ -281,6 +285,10 @@ impl Relay {
             Cut::Expired(Expired::Idle) => {
                 format!("its answer broke off: nothing came for {} ms", self.idle.timeout.as_millis())
             }
+            Cut::Closing => {
+                let why = "the router ends, and waits no longer for what runs".to_owned();
+                return (StatusCode::SERVICE_UNAVAILABLE, "shutting_down", why);
+            }
             Cut::Expired(Expired::Whole) => {
                 let whole = self.job.service.config.total_timeout.unwrap_or_default();
                 let why = format!("the request took longer than {} ms", whole.as_millis());
@@ -298,4 +306,6 @@ enum Cut {
     Broken(String),
     /// A time was up.
     Expired(Expired),
+    /// The process ends.
+    Closing,
 }

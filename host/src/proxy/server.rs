@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -27,6 +28,8 @@ use crate::types::Api;
 
 /// After a failed accept: the process is out of descriptors, most likely, and those under way will free some.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// What streams that are cut off at the end have to say so.
+const FAREWELL: Duration = Duration::from_secs(1);
 /// A connection of a process that has handed over is closed when no request has come on it for so long.
 const UNUSED_FOR: Duration = Duration::from_secs(5);
 /// hyper's smallest buffer for a head.
@@ -84,6 +87,9 @@ pub async fn serve(
     let drained = tokio::time::timeout(patience, all_gone.recv()).await;
     if drained.is_err() {
         tracing::warn!("connections were still open after {} ms", patience.as_millis());
+        // Streams hear of it with their next piece.
+        current.load().closing.store(true, Ordering::Relaxed);
+        let _ = tokio::time::timeout(FAREWELL, all_gone.recv()).await;
     }
 }
 

@@ -138,6 +138,10 @@ impl Catalog {
             }
             Fate::Ignore => outcomes.push(Outcome::Candidate(None)),
             Fate::Unlisted => {
+                // As it was listed, or tried, before.
+                if brief.candidate.as_ref().is_some_and(|tried| tried.version.digest() == &*read.digest) {
+                    outcomes.push(Outcome::Candidate(None));
+                }
                 outcomes.push(Outcome::Refused(place, read.digest, LoadError::Unlisted));
                 if place == Place::Main {
                     outcomes.extend(self.builtin(name, brief));
