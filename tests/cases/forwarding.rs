@@ -117,6 +117,9 @@ async fn nor_on_paths_that_are_no_inference_api() {
     }
     let request = Request::new(Method::POST, &router.url("/invocations"), "{\"bootstrap_room\":NaN}".into());
     request.header("content-type", "application/json").send().await.expect(400).await;
+    Request::new(Method::POST, &router.url("/invocations"), body.into()).send().await.expect(200).await;
+    let received = engine.received().pop().unwrap();
+    assert_eq!(received.header("content-type"), Some("application/octet-stream"), "it is not taken for JSON");
 }
 
 /// Some servers take them for the path that they look like, and then none of what is done for it would be done.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, HeaderValue};
 use hyper::Response;
 use hyper::body::{Body, Incoming};
 
@@ -25,7 +25,7 @@ use super::{Proxy, callers, tunnel};
 /// Serves a request of which only the path is known.
 pub(super) async fn serve(
     proxy: &Arc<Proxy>,
-    head: Head,
+    mut head: Head,
     body: Incoming,
     mut arrival: Arrival,
 ) -> Response<Answer> {
@@ -36,16 +36,17 @@ pub(super) async fn serve(
     };
     let (whole, coming) = if body.is_end_stream() {
         (Some(Bytes::new()), None)
-    } else if may_be_json(&head.headers) {
+    } else if is_json(&head.headers) {
         match intake::read(proxy, body, &mut arrival.holds).await {
             Ok(body) => (Some(body), None),
             Err(failure) => return refuse(failure),
         }
     } else {
+        // Some engines take what is not said to be anything for JSON, which nobody would have read.
+        head.headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/octet-stream"));
         (None, Some(body))
     };
-    let bare = intake::bare(proxy, head, whole);
-    let (service, request, whole) = match bare {
+    let (service, request, whole) = match intake::bare(proxy, head, whole) {
         Ok(Bare { service, request, sent }) => (service, request, sent),
         Err(failure) => return refuse(failure),
     };
@@ -69,11 +70,8 @@ pub(super) async fn serve(
     }
 }
 
-/// Whether an engine may take the body for JSON: it says so, or does not say what it is.
-fn may_be_json(headers: &HeaderMap) -> bool {
-    headers.get(CONTENT_TYPE).is_none_or(|kind| {
-        kind.to_str().is_ok_and(|kind| {
-            kind.to_ascii_lowercase().split(';').next().is_some_and(|kind| kind.contains("json"))
-        })
-    })
+/// Whether the body is said to be JSON.
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().is_some_and(|kind| kind.to_ascii_lowercase().contains("json"))
 }
