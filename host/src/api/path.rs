@@ -46,6 +46,8 @@ pub fn decoded(segment: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -80,5 +82,29 @@ mod tests {
         assert_eq!(decoded("a%zz%4"), "a%zz%4");
         assert_eq!(decoded("%41%é"), "A%é");
         assert_eq!(decoded("%ff"), "\u{fffd}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_escape_hides_an_api(escaped in prop::collection::vec(any::<bool>(), 20), slashes in 1_usize..4) {
+            const PLAIN: &str = "/v1/chat/completions";
+            let written: String = PLAIN
+                .chars()
+                .zip(escaped)
+                .map(|(char, escaped)| match char {
+                    '/' if !escaped => "/".repeat(slashes),
+                    char if escaped => format!("%{:02x}", u32::from(char)),
+                    char => char.to_string(),
+                })
+                .collect();
+            let found = disguised(&Method::POST, &written);
+            prop_assert_eq!(found.as_deref(), (written != PLAIN).then_some(PLAIN));
+        }
+
+        #[test]
+        fn any_path_can_be_looked_at(path in any::<String>()) {
+            let plain = plain(&path);
+            prop_assert!(plain.starts_with('/') && !plain.contains("//"));
+        }
     }
 }
