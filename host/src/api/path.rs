@@ -9,7 +9,7 @@ use crate::types::Api;
 /// servers take it for the same and some do not, so what is done for that API would not be done for it.
 #[must_use]
 pub fn disguised(method: &Method, path: &str) -> Option<String> {
-    if of(method, path) != Api::Other {
+    if method != Method::POST || of(method, path) != Api::Other {
         return None;
     }
     let plain = plain(path);

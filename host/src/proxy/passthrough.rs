@@ -19,8 +19,7 @@ use super::body::{Answer, Sent};
 use super::idle::Upload;
 use super::infer::{decide, turned_away};
 use super::intake::{self, Bare, Head};
-use super::outcome::Failure;
-use super::{Proxy, callers, tunnel};
+use super::{Proxy, callers, service, tunnel};
 
 /// Serves a request of which only the path is known.
 pub(super) async fn serve(
@@ -30,10 +29,7 @@ pub(super) async fn serve(
     mut arrival: Arrival,
 ) -> Response<Answer> {
     let (api, id) = (head.api, head.said.id.clone());
-    let refuse = |failure: Failure| {
-        proxy.refused(api, &failure);
-        failure.answer(api, &id)
-    };
+    let refuse = |failure| service::refuse(proxy, api, &id, &failure);
     let (whole, coming) = if body.is_end_stream() {
         (Some(Bytes::new()), None)
     } else if is_json(&head.headers) {

@@ -121,7 +121,7 @@ fn name_host(parts: &mut Parts) {
 }
 
 /// Answers what no pool was found for.
-fn refuse(proxy: &Proxy, api: Api, id: &str, failure: &Failure) -> Response<Answer> {
+pub(super) fn refuse(proxy: &Proxy, api: Api, id: &str, failure: &Failure) -> Response<Answer> {
     proxy.refused(api, failure);
     failure.answer(api, id)
 }

@@ -1,5 +1,6 @@
 //! What is known of a band.
 
+use crate::contest::Contest;
 use crate::light::Light;
 use crate::virtual_time::VirtualTime;
 
@@ -15,36 +16,6 @@ pub(crate) struct Band {
     contest: Contest,
     /// When somebody last waited; none when nobody has.
     waited_ms: Option<u64>,
-}
-
-/// Whether several flows share a band, and since when.
-#[derive(Debug, Clone, Default)]
-struct Contest {
-    /// The flow that was heard of last.
-    last: Option<u32>,
-    /// From when on it is known what each needs, and when two flows were last heard of one after the other.
-    since: Option<(u64, u64)>,
-}
-
-/// How long it takes to know what the flows of a band need.
-const KNOWN_AFTER_MS: u64 = 5_000;
-/// A contest of which nothing is heard for so long is over.
-const OVER_AFTER_MS: u64 = 10_000;
-
-impl Contest {
-    fn heard(&mut self, flow: u32, now_ms: u64) {
-        if self.last.replace(flow).is_none_or(|last| last == flow) {
-            return;
-        }
-        let known = self.since.filter(|(_, last)| now_ms.saturating_sub(*last) < OVER_AFTER_MS);
-        let known_ms = known.map_or(now_ms.saturating_add(KNOWN_AFTER_MS), |(known_ms, _)| known_ms);
-        self.since = Some((known_ms, now_ms));
-    }
-
-    fn is_known(&self, now_ms: u64) -> bool {
-        self.since
-            .is_none_or(|(known_ms, last)| now_ms >= known_ms || now_ms.saturating_sub(last) >= OVER_AFTER_MS)
-    }
 }
 
 /// The account of the flows that are not known yet: together they get their share of what goes, however many they are,
@@ -85,7 +56,7 @@ impl Band {
 
     /// One whose virtual time is known.
     pub(crate) fn restored(tag: f64, now_ms: u64) -> Self {
-        let contest = Contest { since: Some((now_ms, now_ms)), last: None };
+        let contest = Contest::known(now_ms);
         Self { waited_ms: Some(now_ms), contest, ..Self::new(tag) }
     }
 

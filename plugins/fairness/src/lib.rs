@@ -10,6 +10,7 @@
 mod band;
 mod choice;
 mod config;
+mod contest;
 mod counters;
 mod drr;
 mod late;
